@@ -37,12 +37,12 @@ TERMS: Final = Terms(patience_ms=300_000, idle_ms=0)
 """As long as it takes until what does not come counts as lost."""
 
 STORES: Final[dict[str, tuple[StoreConditions, tuple[Fault, ...]]]] = {
-    "whole": (StoreConditions(), ()),
-    "usual (has 85 %)": (StoreConditions(loss=LOSS), ()),
-    "lossy (has 30 %)": (StoreConditions(loss=0.7), ()),
-    "slow (5 to 40 s)": (StoreConditions(Latency(5_000, 40_000), LOSS), ()),
-    "lying (9 of 10 answers)": (StoreConditions(loss=LOSS, lies=0.9), ()),
-    "away": (StoreConditions(), (StoreAway(FIRST_MS - 1_000, END_MS),)),
+    "complete": (StoreConditions(), ()),
+    "has 85 %": (StoreConditions(loss=LOSS), ()),
+    "has 30 %": (StoreConditions(loss=0.7), ()),
+    "answers in 5 to 40 s": (StoreConditions(Latency(5_000, 40_000), LOSS), ()),
+    "lies in 9 of 10 answers": (StoreConditions(loss=LOSS, lies=0.9), ()),
+    "offline": (StoreConditions(), (StoreAway(FIRST_MS - 1_000, END_MS),)),
 }
 GROUPS: Final = {4: range(1, 41), 30: range(1, 7)}
 """Seeds by the number of participants: enough for a thousand missing messages and more."""
@@ -99,8 +99,9 @@ def _seconds(milliseconds: float | None) -> str:
 
 def print_table() -> None:
     print(
-        "| participants | Store | policy | mean s | slowest 5 % s | lost % | Store requests | "
-        "broadcasts |"
+        "| participants | condition of the Store | policy | mean time missing (s) "
+        "| 95th percentile (s) | lost (%) | Store queries per 100 missing "
+        "| broadcasts per 100 missing |"
     )
     print("|--:|---|---|--:|--:|--:|--:|--:|")
     rows = [Row(size, store, name) for size in GROUPS for store in STORES for name in POLICIES]

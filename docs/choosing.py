@@ -18,6 +18,16 @@ _TABLE = re.compile(r"(<!-- (presets )?(\S+) (\d+) ([\d.]+) -->\n)(?:\|[^\n]*\n)
 SHORT_PAGES = (PAGE.with_name("index.md"), PAGE.parents[1] / "README.md")
 _SHORT = re.compile(r"(<!-- four presets -->\n)(?:\|[^\n]*\n)*")
 SHORT_POINT = ("group", 20, 0.2)
+HEADS = (
+    "messages delivered",
+    "median latency",
+    "95th percentile latency",
+    "bytes broadcast per message",
+    "Store queries per message",
+    "Store bytes per message",
+    "idle traffic",
+)
+"""Heads of the tables, one for each of `COLUMNS`."""
 FOUR_PRESETS = {
     "documented": "any group; the only preset for js-waku and nim-sds peers",
     "auto": "channels in which all participants use this SDK: the best choice for most programs",
@@ -55,7 +65,10 @@ def short_page(page: Path) -> str:
         and figure.measures is not None
     }
     lines = [
-        "| preset | for | bytes a message | 95 % delivered within | half acknowledged within |",
+        (
+            "| preset | suitable for | bytes per message | 95 % of deliveries within "
+            "| 50 % of acknowledgements within |"
+        ),
         "|---|---|--:|--:|--:|",
     ]
     for name, purpose in FOUR_PRESETS.items():
@@ -77,7 +90,14 @@ def results(directory: Path = DIRECTORY) -> list[ComparedCell]:
 def _table(
     figures: list[ComparedCell], variants: Iterable[str], point: tuple[str, int, float]
 ) -> Iterator[str]:
-    yield "| | " + " | ".join(name for name, _, _ in COLUMNS) + " |"
+    scenario, participants, loss = point
+    turns = " in turns" if scenario == "1:1" else ""
+    kind = "preset" if variants is PRESET_VARIANTS else "protocol"
+    yield (
+        f"| {kind} ({participants:,} participants{turns}, {100 * loss:g} % loss) | "
+        + " | ".join(HEADS)
+        + " |"
+    )
     yield "|---|" + "--:|" * len(COLUMNS)
     for variant in variants:
         mine = [
@@ -86,7 +106,10 @@ def _table(
             if (figure.cell.scenario, figure.cell.participants, figure.cell.loss) == point
             and figure.cell.variant == variant
         ]
-        yield f"| {variant} | " + " | ".join(texts(mine)) + " |"
+        if any(figure.not_run for figure in mine):
+            continue  # the page names the groups that were not simulated
+        protocol, _, store = variant.partition(", ")
+        yield f"| {protocol}, {'with' if store else 'no'} Store | " + " | ".join(texts(mine)) + " |"
 
 
 if __name__ == "__main__":

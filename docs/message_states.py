@@ -18,25 +18,25 @@ def page() -> str:
 def _lines() -> Iterator[str]:
     yield "# The states of a message"
     yield ""
-    yield "Written by `make docs` from `reliable_channel/sds/states.py`, which the core obeys."
+    yield "`make docs` writes this page from the core's rules, `reliable_channel/sds/states.py`."
     title, _, essay = inspect.cleandoc(states.__doc__ or "").partition("\n\n")
     yield from ("", title, "", essay)
     yield from (
         "",
         "## States",
         "",
-        "| state | | messages that refer to it wait | searched | its bytes are here |",
+        "| state | meaning | messages that refer to it wait | it is searched | bytes are here |",
     )
     yield "|---|---|---|---|---|"
     for state in State:
         marks = (state.is_awaited, state.is_searched, state.is_here)
-        yes = " | ".join("yes" if mark else "" for mark in marks)
+        yes = " | ".join("yes" if mark else "no" for mark in marks)
         yield f"| {state.value} | {state.__doc__} | {yes} |"
     yield from (
         "",
         "## Transitions",
         "",
-        "| event | the message … | from | to |",
+        "| event | what happens to the message (it) | state before | state after |",
         "|---|---|---|---|",
     )
     for event in Trigger:
@@ -48,8 +48,9 @@ def _lines() -> Iterator[str]:
                 sources = ", ".join(state.value for state in before)
                 yield f"| {_name(event)} | {event.value} | {sources} | {after.value} |"
     yield ""
-    yield "References to a message in any other state change nothing. Every other pair is illegal:"
-    yield "in tests and simulations it raises `IllegalTransition`."
+    yield "A reference changes nothing if the table has no row for the message's state. Each other"
+    yield "event without a row for the state is illegal: in tests and simulations the event raises"
+    yield "`IllegalTransition`."
 
 
 def _name(event: Trigger) -> str:

@@ -1,8 +1,8 @@
-"""`ReliableChannel` without `async`, for scripts and notebooks: a thin layer over AnyIO's portal.
+"""`ReliableChannel` without `async`, for scripts and notebooks, by means of AnyIO's portal.
 
-All channels of a process run in one event loop, in another thread. Each call here waits for the
-loop. The thread does not keep the process alive, and open channels are closed when the program
-ends.
+All channels of a process run in one event loop, in another thread. Each call of this API waits for
+the event loop. The thread does not keep the process alive, and open channels are closed when the
+program ends.
 """
 
 import atexit
@@ -95,7 +95,7 @@ if sys.platform != "win32":  # which does not fork
 
 
 class BlockingRequest:
-    """Request of one `send`, as `Request`."""
+    """Blocking form of `Request`, the request of one `send`."""
 
     def __init__(self, opened: Callable[[], BlockingPortal], request: Request) -> None:
         self._opened = opened
@@ -115,7 +115,7 @@ class BlockingRequest:
 
 
 class BlockingQuestion(Generic[T]):
-    """A question of another participant, as `Question`."""
+    """Blocking form of `Question`, a question of another participant."""
 
     def __init__(self, opened: Callable[[], BlockingPortal], question: Question[T]) -> None:
         self._opened = opened
@@ -144,7 +144,7 @@ class BlockingQuestion(Generic[T]):
 
 
 class BlockingTypedChannel(Generic[T]):
-    """Channel whose payloads are values of one type, as `TypedChannel`."""
+    """Blocking form of `TypedChannel`, whose payloads are values of one type."""
 
     def __init__(self, opened: Callable[[], BlockingPortal], channel: TypedChannel[T]) -> None:
         self._opened = opened
@@ -176,7 +176,7 @@ class BlockingTypedChannel(Generic[T]):
     def messages(
         self, *, timeout_s: float | None = None, confirm: bool = True
     ) -> "BlockingReader[Message[T]]":
-        """Iterate over messages, until none came for `timeout_s` (s), or at close.
+        """Iterate over messages, until no message came for `timeout_s` (s), or the channel closes.
 
         Raises:
             ChannelClosed: the channel is not open.
@@ -208,7 +208,8 @@ class BlockingTypedChannel(Generic[T]):
         return BlockingReader(self._opened, self._opened().call(ask), None)
 
     def questions(self, *, timeout_s: float | None = None) -> "BlockingQuestions[T]":
-        """Iterate over questions, until none came for `timeout_s` (s), or at close.
+        """Iterate over questions, until no question came for `timeout_s` (s), or the channel
+        closes.
 
         Raises:
             ChannelClosed: the channel is not open.
@@ -217,12 +218,13 @@ class BlockingTypedChannel(Generic[T]):
         return BlockingQuestions(self._opened, reader, timeout_s)
 
     def typed(self, codec: Codec[OtherT]) -> "BlockingTypedChannel[OtherT]":
-        """Return the same channel for values of one type, as `ReliableChannel.typed`."""
+        """Return a channel for values of one type, like `ReliableChannel.typed`."""
         return BlockingTypedChannel(self._opened, self._verbs.typed(codec))
 
 
 class BlockingReliableChannel(BlockingTypedChannel[bytes]):
-    """Channel for code without an event loop. Use it in `with`. Any thread may call it.
+    """Channel for code without an event loop. Use the channel in a `with` block. Any thread may
+    call its methods.
 
         with BlockingReliableChannel(
             "http://127.0.0.1:8645", channel_id="ops", sender_id="script"
@@ -231,8 +233,8 @@ class BlockingReliableChannel(BlockingTypedChannel[bytes]):
             for event in channel.events(timeout_s=10):
                 print(event)
 
-    It has the arguments and methods of `ReliableChannel`, but `close` instead of `aclose`, and
-    iterators that block.
+    The class has the arguments and methods of `ReliableChannel`, with blocking iterators and
+    `close`.
     """
 
     def __init__(
@@ -292,7 +294,7 @@ class BlockingReliableChannel(BlockingTypedChannel[bytes]):
 
     @classmethod
     def join(cls, invitation: str, *, sender_id: str, **arguments: Any) -> Self:
-        """Return the channel that an invitation names.
+        """Return the channel that the text of an invitation describes.
 
         Raises:
             ValueError, PluginError: as `ReliableChannel.join`.
@@ -303,7 +305,7 @@ class BlockingReliableChannel(BlockingTypedChannel[bytes]):
         return cls(**nested(joined(invitation, sender_id, arguments)))
 
     def open(self) -> None:
-        """Connect, subscribe and start. `with` calls it.
+        """Connect to the network, subscribe and start the channel. The `with` block calls `open`.
 
         Raises:
             ChannelUnavailable, StateError: as `ReliableChannel.open`.
@@ -312,7 +314,8 @@ class BlockingReliableChannel(BlockingTypedChannel[bytes]):
         _loop.channels.add(self)
 
     def close(self) -> None:
-        """Stop, as `ReliableChannel.aclose`. A second call does nothing."""
+        """Stop the channel, like `ReliableChannel.aclose`. A second call of `close` does
+        nothing."""
         if self in _loop.channels:
             _loop.channels.discard(self)
             _loop.portal().call(self._channel.aclose)
@@ -333,7 +336,7 @@ class BlockingReliableChannel(BlockingTypedChannel[bytes]):
         return self._opened().call(self._channel.cancel, request.request)
 
     def send_ephemeral(self, payload: bytes) -> str:
-        """Send a message without any promise, and return its id.
+        """Send a message once without repair, and return its id.
 
         Raises:
             EmptyContent, ContentTooLong, ChannelClosed: as `ReliableChannel.send_ephemeral`.
@@ -343,14 +346,15 @@ class BlockingReliableChannel(BlockingTypedChannel[bytes]):
     def events(
         self, *, timeout_s: float | None = None, confirm: bool = True
     ) -> "BlockingReader[AnyEvent]":
-        """Iterate over events, until nothing happened for `timeout_s`, or at close.
+        """Iterate over events, until no event came for `timeout_s` (s), or the channel closes.
 
             with channel.events() as events:
                 for event in events:
                     ...
 
-        A plain `for event in channel.events()` does the same. `with` also closes the reader if you
-        leave the loop early. Readers confirm and fall behind as `ReliableChannel.events` says.
+        The loop `for event in channel.events()` needs no `with` block. In a `with` block, the
+        reader is closed even if you leave the loop early. Confirmation and slow readers work as in
+        `ReliableChannel.events`.
 
         Raises:
             ChannelClosed: the channel is not open.
@@ -361,8 +365,8 @@ class BlockingReliableChannel(BlockingTypedChannel[bytes]):
     def follow(
         self, *, last: int | None = None, own: bool = False, timeout_s: float | None = None
     ) -> "BlockingFollower":
-        """Read the log, or its newest `last` entries, then live events, as
-        `ReliableChannel.follow`. Use it in `with`.
+        """Read the log, or its newest `last` entries, then live events, like
+        `ReliableChannel.follow`. Use the follower in a `with` block.
 
         Raises:
             ChannelClosed: the channel is not open.
@@ -371,28 +375,27 @@ class BlockingReliableChannel(BlockingTypedChannel[bytes]):
         return BlockingFollower(self._opened, follower, timeout_s)
 
     def confirm(self, event: AnyEvent) -> None:
-        """Confirm that an event was handled, as `ReliableChannel.confirm`."""
+        """Confirm that an event was handled, like `ReliableChannel.confirm`."""
         self._opened().call(self._channel.confirm, event)
 
     def explain(self, message_id: str) -> Explanation:
-        """Return the history of a message and the reason for its delay, as
+        """Return the history of a message and the reason for its delay, like
         `ReliableChannel.explain`."""
         return self._opened().call(self._channel.explain, message_id)
 
     def explain_budget(self) -> Budget:
-        """Return the state of the rate limit, as `ReliableChannel.explain_budget`."""
+        """Return the state of the rate limit, like `ReliableChannel.explain_budget`."""
         return self._opened().call(self._channel.explain_budget)
 
     @property
     def sync_status(self) -> SyncStatus:
-        """Completeness of this participant's log, with counts."""
+        """Sync status of this participant, which tells how complete its log is."""
         return self._opened().call(lambda: self._channel.sync_status)
 
     def sync_status_changes(
         self, *, timeout_s: float | None = None
     ) -> "BlockingIterator[SyncStatus]":
-        """Iterate over the present sync status and each change, until it did not change for
-        `timeout_s`, or at close.
+        """Iterate over the sync status and its changes, until no change came for `timeout_s` (s).
 
         Raises:
             ChannelClosed: the channel is not open.
@@ -409,15 +412,16 @@ class BlockingReliableChannel(BlockingTypedChannel[bytes]):
         return self._opened().call(self._channel.log_digest)
 
     def statistics(self) -> ChannelStatistics:
-        """Return a snapshot of counters and buffers."""
+        """Return the current counters and the sizes of the buffers."""
         return self._opened().call(self._channel.statistics)
 
     def participants(self) -> tuple[Participant, ...]:
-        """Return the other participants that were heard, as `ReliableChannel.participants`."""
+        """Return the other participants that were heard, like `ReliableChannel.participants`."""
         return self._opened().call(self._channel.participants)
 
     def invite(self, *, key: bool = False, node: str | Sequence[str] | None = None) -> str:
-        """Return a text with which others `join` this channel, as `ReliableChannel.invite`.
+        """Return a text with which other participants `join` this channel, like
+        `ReliableChannel.invite`.
 
         Raises:
             ValueError: as `ReliableChannel.invite`.
@@ -425,18 +429,19 @@ class BlockingReliableChannel(BlockingTypedChannel[bytes]):
         return self._channel.invite(key=key, node=node)
 
     def health(self) -> ChannelHealth:
-        """Return the health of the channel at this moment, with reasons. Never raises."""
+        """Return the health of the channel at this moment, with reasons. The call never raises an
+        error."""
         if self in _loop.channels:
             return _loop.portal().call(self._channel.health)
         return self._channel.health()
 
     @property
     def dropped_incoming(self) -> int:
-        """Messages dropped because of `drop_incoming`."""
+        """Number of messages that were dropped because of the option `drop_incoming`."""
         return self._channel.dropped_incoming
 
     def cut_off(self, cut_off: bool) -> None:
-        """Cut this participant off from the network, or connect it again, for tests."""
+        """Disconnect this participant from the network, or connect it again, for tests."""
         self._opened().call(self._channel.cut_off, cut_off)
 
     def _opened(self) -> BlockingPortal:
@@ -491,10 +496,10 @@ class _Closable(Protocol[T_co]):
 
 
 class BlockingReader(BlockingIterator[T]):
-    """Messages, answers or events of a channel for code without an event loop.
+    """Blocking iterator over messages, answers or events of a channel.
 
-    With `state`, the next message or event confirms the previous one. If you leave the loop early,
-    use it in `with`, or call `close`.
+    In a channel with `state`, reading the next message or event confirms the previous one read. If
+    you leave the loop early, use the reader in `with`, or call `close`.
     """
 
     _iterator: "_Closable[T]"
@@ -506,13 +511,14 @@ class BlockingReader(BlockingIterator[T]):
         self.close()
 
     def close(self) -> None:
-        """End the reader. The channel keeps no events for it."""
+        """Close the reader, so that the channel keeps no more events for it."""
         with suppress(ChannelClosed):
             self._opened().call(self._iterator.aclose)
 
 
 class BlockingQuestions(Iterator[BlockingQuestion[T]]):
-    """Questions of other participants, as `Questions`. Use it in `with`, or `close` it."""
+    """Blocking form of `Questions`, the questions of other participants. Use the object in a `with`
+    block, or call `close`."""
 
     def __init__(
         self, opened: Callable[[], BlockingPortal], reader: Questions[T], timeout_s: float | None
@@ -537,7 +543,7 @@ class BlockingQuestions(Iterator[BlockingQuestion[T]]):
 
 
 class BlockingFollower(BlockingReader[AnyEvent]):
-    """Snapshot of the log, and the events after it, as `Follower`."""
+    """Blocking form of `Follower`, with a snapshot of the log and the events after it."""
 
     def __init__(
         self, opened: Callable[[], BlockingPortal], follower: Follower, timeout_s: float | None
@@ -552,5 +558,5 @@ class BlockingFollower(BlockingReader[AnyEvent]):
 
     @property
     def snapshot(self) -> Sequence[LogEntry]:
-        """Own and delivered messages in the order of the log, each with its whole payload."""
+        """Own and delivered messages in log order, each with its whole payload."""
         return self._follower.snapshot

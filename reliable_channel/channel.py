@@ -70,7 +70,7 @@ from .transport.settings import WakuSettings
 
 _log: Final = logging.getLogger("reliable_channel")
 CLOSE_TIMEOUT_S: Final = 2.0
-"""Time that closing gives the transport for the last accepted messages."""
+"""Time (s) in which the transport must accept the last messages when a channel closes."""
 
 
 _blocks: Final[dict[int, list["ReliableChannel"]]] = {}
@@ -217,9 +217,10 @@ class ReliableChannel(TypedChannel[bytes]):
             async with ReliableChannel.from_config(channel_id="orders") as channel:
                 ...
 
-        Arguments that are given here override the environment (`RELIABLE_CHANNEL_SENDER_ID`), which
-        overrides the table `[channel]` of the file: `file`, or what `RELIABLE_CHANNEL_CONFIG`
-        names. Names are those of the arguments (docs/operations.md).
+        A given argument overrides the environment (`RELIABLE_CHANNEL_SENDER_ID`), which overrides
+        the table `[channel]` of the file. Without `file`, the variable `RELIABLE_CHANNEL_CONFIG`
+        names the file. The file and the environment use the names of the arguments
+        (docs/operations.md).
 
         Raises:
             SettingsError: a value is unusable, or the file cannot be read; the text names it.
@@ -232,14 +233,14 @@ class ReliableChannel(TypedChannel[bytes]):
 
     @classmethod
     def join(cls, invitation: str, *, sender_id: str, **arguments: Any) -> Self:
-        """Return the channel that an invitation names.
+        """Return the channel that the text of an invitation describes.
 
             async with ReliableChannel.join(text, sender_id="bob") as channel:
                 ...
 
-        `arguments` are those of the constructor and override the invitation. Nothing in the
-        text is evaluated, and no file is opened for it. It chooses the network that this program
-        talks to, so take it from people you trust.
+        `arguments` are arguments of the constructor, and override the invitation. No part of the
+        text is evaluated, and no file is opened because of it. An invitation chooses the network of
+        this program, so accept it only from people you trust.
 
         Raises:
             ValueError: the text is not an invitation, or has a part that is unknown or refused. The
@@ -252,11 +253,11 @@ class ReliableChannel(TypedChannel[bytes]):
         return cls(**nested(joined(invitation, sender_id, arguments)))
 
     def invite(self, *, key: bool = False, node: str | Sequence[str] | None = None) -> str:
-        """Return a text with which others `join` this channel, on one line.
+        """Return a text of one line with which other participants `join` this channel.
 
-        It contains the network or the addresses of nodes, the channel id, the content topic and the
-        preset. It also contains the options that must be equal for all participants. Credentials in
-        addresses are left out.
+        The text contains the network or node addresses, the channel id, the content topic and the
+        preset. The text also contains the options that must be equal for all participants.
+        Credentials in node addresses are left out of the text.
 
         Args:
             key: add the encryption key. Then the text is a secret.
@@ -290,14 +291,16 @@ class ReliableChannel(TypedChannel[bytes]):
 
     @property
     def has_node(self) -> bool:
-        """True if a node or a transport was given. Without one, only channels of this process hear
-        each other."""
+        """True if the channel was given a node or a transport. Without a node or a transport, only
+        channels of this process receive each other's messages."""
         return bool(self._nodes) or self._given_transport is not None
 
     async def open(self) -> None:
-        """Connect, subscribe and start. `async with` calls it.
+        """Connect to the network, subscribe and start the channel. The `async with` block calls
+        `open`.
 
-        Any task may open and close a channel, in any order with others, and inside a time limit.
+        Any task may open and close a channel, in any order with other channels, and inside a time
+        limit.
 
         Raises:
             ChannelUnavailable: the node does not answer, or not as a Waku node does.
@@ -366,9 +369,10 @@ class ReliableChannel(TypedChannel[bytes]):
                 self._is_open = False
 
     async def aclose(self) -> None:
-        """Publish accepted messages, then stop everything. A second call does nothing.
+        """Publish all accepted messages, then stop the channel. A second call of `aclose` does
+        nothing.
 
-        Messages that the transport does not accept within 2 s become `send_failed`.
+        A message that the transport does not accept within 2 s becomes `send_failed`.
 
         Raises:
             Exception: the channel had ended with this error, such as one of a plugin's code.
@@ -433,8 +437,9 @@ class ReliableChannel(TypedChannel[bytes]):
     async def cancel(self, request: Request) -> bool:
         """Stop publishing and retrying a request, and return True if it was pending.
 
-        `send_failed` reports it. A published message cannot be recalled. Every message stays in the
-        log, because later messages refer to it, and peers that request it receive it.
+        The event `send_failed` reports a cancelled request. A published message cannot be recalled.
+        All messages of a request stay in the log, because later messages refer to them. A peer that
+        requests a cancelled message receives the message.
 
         Raises:
             ChannelClosed: the channel is not open.
@@ -447,7 +452,7 @@ class ReliableChannel(TypedChannel[bytes]):
         return was_pending
 
     async def send_ephemeral(self, payload: bytes) -> str:
-        """Send a message without any promise, such as "is typing", and return its id.
+        """Send a message once without repair, such as "is typing", and return its id.
 
         Raises:
             EmptyContent, ContentTooLong, ChannelClosed: as `send`.
@@ -463,17 +468,18 @@ class ReliableChannel(TypedChannel[bytes]):
                 async for event in events:
                     ...
 
-        A plain `async for event in channel.events()` does the same. `async with` also closes the
-        reader if you leave the loop early. Otherwise a reader that you keep counts as slow.
+        The loop `async for event in channel.events()` needs no `async with` block. In an `async
+        with` block, the reader is closed even if you leave the loop early. A reader that is kept
+        but not read counts as slow.
 
-        Each reader receives every event from this call on, and first the events that no reader has
-        read. A slow reader never stops the channel. If it is more than `limits.events` events
-        behind, it receives one `EventsMissed` with their number. Then it continues with messages
-        and reports from the log (up to the newest 100,000).
+        Each reader gets every event from this call on, after the events that no reader has read. A
+        slow reader never stops the channel. A reader over `limits.events` events behind gets one
+        `EventsMissed` with their number. After `EventsMissed`, the reader gets messages and reports
+        from the log (at most the newest 100,000).
 
-        With `state`, asking for the next event confirms the previous one. Unconfirmed messages and
-        reports are emitted again after a restart, messages as `redelivered`. A reader with
-        `confirm=False` confirms nothing: to watch only, or to call `confirm` yourself.
+        In a channel with `state`, reading the next event confirms the previous event. Unconfirmed
+        messages and reports are emitted again after a restart, messages as `redelivered`. A reader
+        with `confirm=False` confirms no event, to watch only, or to call `confirm` later.
 
         Raises:
             ChannelClosed: the channel was never opened.
@@ -489,11 +495,11 @@ class ReliableChannel(TypedChannel[bytes]):
                 async for event in follower:
                     ...
 
-        A message is in the snapshot or comes as an event, without a gap and never in both. With
-        `own`, own messages are emitted as `MessageReceived`, in place of `SendingMessage`.
-        Otherwise own messages are only in the snapshot. A follower confirms nothing, and takes no
-        events away from `events()`. Like every reader, it receives `EventsMissed` if it is too
-        slow. Then follow again.
+        Each message is either in the snapshot or comes as an event, without a gap. With `own`, an
+        own message is emitted as `MessageReceived` instead of `SendingMessage`. Without `own`, own
+        messages are only in the snapshot. A follower confirms no events, and does not take events
+        from readers of `events()`. A follower that is too slow gets `EventsMissed`, like every
+        reader. After `EventsMissed`, call `follow` again.
 
         Raises:
             ChannelClosed: the channel was never opened.
@@ -503,8 +509,8 @@ class ReliableChannel(TypedChannel[bytes]):
     async def confirm(self, event: AnyEvent) -> None:
         """Confirm that an event was handled, so that it is not emitted again after a restart.
 
-        It returns when the confirmation is on disk. Use it for events of `events(confirm=False)`.
-        It does nothing without `state`, and for events that are never emitted again.
+        The call returns when the confirmation is on disk. Use `confirm` for events of
+        `events(confirm=False)`. In a channel without `state`, the call does nothing.
 
         Raises:
             ChannelClosed: the channel is not open.
@@ -512,16 +518,15 @@ class ReliableChannel(TypedChannel[bytes]):
         await self._opened().confirm(event)
 
     def explain(self, message_id: str) -> Explanation:
-        """Return the history of a message and the reason for its delay. An unknown id does not
-        raise.
+        """Return the history of a message and the reason for its delay. An unknown id raises no
+        error.
 
             explained = channel.explain(event.message_id)  # of a MessageReceived
             if (explained.late_ms or 0) > 5_000:
                 print(explained.sentence)
 
-        The history lists when and how the message was noticed as missing, each request and query,
-        and its arrival. The newest 1,000 messages since the opening are
-        remembered.
+        The history lists how the message was missed, each request and query, and its arrival. The
+        channel remembers the newest 1,000 messages since its opening.
 
         Raises:
             ChannelClosed: the channel was never opened.
@@ -529,13 +534,13 @@ class ReliableChannel(TypedChannel[bytes]):
         return self._used().explain(message_id)
 
     def explain_budget(self) -> Budget:
-        """Return the state of the rate limit: the remaining budget, waiting messages, and the end
-        of the epoch."""
+        """Return the state of the rate limit, with the remaining budget, waiting messages and the
+        epoch's end."""
         return self._used().explain_budget()
 
     @property
     def sync_status(self) -> SyncStatus:
-        """Completeness of this participant's log, with counts."""
+        """Sync status of this participant, which tells how complete its log is."""
         return self._used().sync_status.current()
 
     def sync_status_changes(self) -> AsyncIterator[SyncStatus]:
@@ -545,9 +550,9 @@ class ReliableChannel(TypedChannel[bytes]):
     def log(self, *, last: int | None = None) -> Sequence[LogEntry]:
         """Return the channel's log, or its newest `last` entries, in log order.
 
-        The log contains own and delivered messages by Lamport timestamp, then message id. Segments
-        of a long payload are separate entries, as on the wire. A log on disk is read into memory as
-        a whole. Jupyter shows it as a table.
+        The log contains own and delivered messages by Lamport timestamp, then message id. The
+        segments of a long payload are separate entries, as on the wire. A log on disk is read into
+        memory as a whole. In Jupyter, the log is shown as a table.
         """
         return self._used().log(last)
 
@@ -557,15 +562,15 @@ class ReliableChannel(TypedChannel[bytes]):
         return self._used().engine.core.log.digest()
 
     def statistics(self) -> ChannelStatistics:
-        """Return a snapshot of counters and buffers."""
+        """Return the current counters and the sizes of the buffers."""
         return self._used().statistics()
 
     def participants(self) -> tuple[Participant, ...]:
         """Return the other participants that were heard, most recently heard first.
 
-        It covers the time since the channel was opened, and cannot list participants that never
-        sent. A participant that only listens is heard by its sync messages. The newest 1,000 are
-        remembered.
+        The result cannot contain participants that have sent no message since the channel was
+        opened. A participant that only reads is heard by its sync messages. The channel remembers
+        the newest 1,000 participants.
 
         Raises:
             ChannelClosed: the channel is not open.
@@ -573,9 +578,10 @@ class ReliableChannel(TypedChannel[bytes]):
         return self._conversing().presence.participants()
 
     def health(self) -> ChannelHealth:
-        """Return the health of the channel at this moment, with reasons. Never raises.
+        """Return the health of the channel at this moment, with reasons. The call never raises an
+        error.
 
-        `reliable_channel.health_server.serve_health` serves it to probes.
+        `reliable_channel.health_server.serve_health` serves the health to probes.
         """
         if not self._is_open or self._runtime is None or self._is_of_parent:
             problem = self._problem() or "the channel is not open"
@@ -584,11 +590,11 @@ class ReliableChannel(TypedChannel[bytes]):
 
     @property
     def dropped_incoming(self) -> int:
-        """Messages dropped because of `drop_incoming`."""
+        """Number of messages that were dropped because of the option `drop_incoming`."""
         return self._lossy.dropped if self._lossy else 0
 
     def cut_off(self, cut_off: bool) -> None:
-        """Cut this participant off from the network, or connect it again, for tests."""
+        """Disconnect this participant from the network, or connect it again, for tests."""
         self._opened()
         if self._lossy is None:
             raise ValueError("cut_off needs a channel made with drop_incoming, which may be 0")

@@ -1,13 +1,14 @@
-"""Settings from a TOML file and from the environment, under the names of the arguments.
+"""Settings from a TOML file and from the environment, with the names of the arguments.
 
 `retry_interval_ms=5000` in a program is `RELIABLE_CHANNEL_RETRY_INTERVAL_MS=5000` in the
-environment. In the table `[channel]` of a file it is `retry_interval_ms = 5000`. On the command
-line it is `--retry-interval-ms 5000`. `limits=Limits(events=50)` is
+environment. In the table `[channel]` of a file, the same setting is `retry_interval_ms = 5000`. On
+the command line, the same setting is `--retry-interval-ms 5000`. `limits=Limits(events=50)` is
 `RELIABLE_CHANNEL_LIMITS_EVENTS=50`, `events = 50` in the table `[channel.limits]`, and
-`--limits-events 50`. An argument or flag overrides the environment, the environment overrides the
-file, and the file overrides the preset.
+`--limits-events 50`. An argument or flag overrides the environment, which overrides the file, which
+overrides the preset.
 
-`RELIABLE_CHANNEL_CONFIG` names the file. No file is read unless it is named.
+The variable `RELIABLE_CHANNEL_CONFIG` names the file. No file is read unless the program or the
+variable names it.
 """
 
 import os
@@ -39,16 +40,16 @@ __all__ = [
 
 
 class Setting(NamedTuple):
-    """Option that a text can set, or an option of a group."""
+    """Option that a text can set, alone or in a group."""
 
     group: str
-    """Name of the group. Empty for an option outside groups."""
+    """Name of the option's group, or an empty text if the option is in no group."""
     name: str
     declared: Declared
 
     @property
     def path(self) -> str:
-        """Name in a program, such as `repair.t_min_ms`."""
+        """Name of the option in a program, such as `repair.t_min_ms`."""
         return f"{self.group}.{self.name}" if self.group else self.name
 
 
@@ -62,11 +63,12 @@ def _declared_settings() -> Iterator[tuple[str, Setting]]:
 
 
 SETTINGS: Final[Mapping[str, Setting]] = dict(_declared_settings())
-"""Every option, those of groups included, by its flat name, in the order of the reference."""
+"""Options by their flat names, options of groups included, in the order of the reference."""
 
 
 def nested(settings: Mapping[str, object]) -> dict[str, Any]:
-    """Return keyword arguments of a channel. Flat names of a group's options become its mapping."""
+    """Return keyword arguments of a channel from settings with flat names. The settings of a
+    group's options become one mapping."""
     found: dict[str, Any] = {}
     for name, value in settings.items():
         one = SETTINGS.get(name)
@@ -78,7 +80,7 @@ def nested(settings: Mapping[str, object]) -> dict[str, Any]:
 
 
 def flat(options: ChannelOptions) -> dict[str, object]:
-    """Return all options by their flat names, with the defaults of their wire profile."""
+    """Return all options by their flat names, with the defaults of the wire profile."""
     resolved = options.resolved()
     return {
         name: getattr(getattr(resolved, one.group) if one.group else resolved, one.name)
@@ -103,7 +105,7 @@ CHANNEL_NAMES: Final = (
     *_TEXTS,
     *(name for name, one in SETTINGS.items() if one.declared.kind is not None),
 )
-"""Arguments of a channel that a file or a variable can set, by flat names."""
+"""Names of the channel arguments that a file or the environment can set."""
 _SWITCH: Final = {
     **dict.fromkeys(("1", "on", "true", "yes"), True),
     **dict.fromkeys(("0", "off", "false", "no"), False),
@@ -113,7 +115,7 @@ _SWITCH: Final = {
 def channel_settings(
     file: str | Path | None = None, environment: Mapping[str, str] = os.environ
 ) -> dict[str, Any]:
-    """Return the channel arguments that a file and the environment set, by flat names.
+    """Return the channel arguments that a file and the environment set, by flat name.
 
     Raises:
         ValueError: an unknown name in the file, a value of the wrong kind, or a file that is not
@@ -129,9 +131,9 @@ def channel_settings(
 
 
 def variable(name: str, environment: Mapping[str, str] = os.environ) -> str:
-    """Return a variable without the blanks and line ends that files leave around it.
+    """Return the value of a variable without spaces and line ends around it.
 
-    An empty variable counts as unset, because compose files and units write unset ones so.
+    An empty variable counts as unset, because compose files and units cannot unset a variable.
 
     Raises:
         ValueError: its bytes are not text in the encoding of the locale.
@@ -152,7 +154,7 @@ def settings_named() -> Iterator[None]:
 
 
 def with_config(file: str | Path | None, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments of a channel, completed from a file and the environment.
+    """Return the arguments of a channel, completed from a file and the environment.
 
     Raises:
         ValueError: as `channel_settings`, or there is no `channel_id` or `sender_id`.
@@ -176,9 +178,9 @@ def settings(
     *,
     has_tables: bool = False,
 ) -> dict[str, Any]:
-    """Return one table of the file (empty if no file is named).
+    """Return one table of the file, with values of the environment (empty if no file is named).
 
-    With `has_tables`, tables in it can have any name.
+    With `has_tables`, the table may contain tables with any name.
 
     Raises:
         ValueError, OSError: as `channel_settings`.
@@ -202,7 +204,8 @@ def settings(
 
 
 def from_text(name: str, text: str, where: str) -> Any:
-    """Return the value of a channel's argument from its text. Spaces separate addresses.
+    """Return the value of a channel's argument from its text. Spaces separate several addresses in
+    the text.
 
     Raises:
         ValueError: the text is not a value of the argument's kind.
@@ -233,7 +236,7 @@ def _flattened(table: Mapping[str, Any], file: str | Path | None) -> dict[str, A
 
 
 def check_channel_name(name: str, where: str) -> None:
-    """Check that a channel has an argument of this name that a text can give.
+    """Check that a channel has an argument with this name, and that a text can give its value.
 
     Raises:
         ValueError: it has none; the text names the closest one.

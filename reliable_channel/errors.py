@@ -1,9 +1,9 @@
-"""The errors of `ReliableChannel`: `except ReliableChannelError` catches all of them.
+"""Errors of `ReliableChannel`, all of which `except ReliableChannelError` catches.
 
-Wrong arguments raise `ValueError` or `TypeError` at the call, and those of `from_config`
+Wrong arguments raise `ValueError` or `TypeError`, and wrong settings in `from_config`
 `SettingsError`. Expected outcomes (lost, rejected, not acknowledged) are events, not errors.
-Transports, encryptions and signings raise `TransportError`, `DecryptionFailed` and `NotProven` to
-the channel, which have the same root.
+Transports, encryptions and signings raise `TransportError`, `DecryptionFailed` and `NotProven`,
+which have the same root.
 
 ReliableChannelError
 ├── NotAcknowledged         no participant is known to have the message, in time or at all
@@ -63,9 +63,10 @@ __all__ = [
 
 
 class NotAcknowledged(ReliableChannelError):
-    """No other participant is known to have a message, in time or at all.
+    """No other participant is known to have received a message in time.
 
-    The text says what was missing. The channel still retries it, unless it failed.
+    The text of the error tells what was missing. The channel still retries the message, unless the
+    message has failed.
     """
 
     def __init__(self, message_id: str, what: str) -> None:
@@ -76,7 +77,7 @@ class NotAcknowledged(ReliableChannelError):
 class NoAnswer(ReliableChannelError):
     """No participant answered a question in time.
 
-    An answer that comes later is an `AnswerLate` with the same `question_id`.
+    A later answer is emitted as `AnswerLate` with the same `question_id`.
     """
 
     def __init__(self, message_id: str, question_id: bytes, what: str) -> None:
@@ -90,32 +91,36 @@ class EncryptionFailed(ReliableChannelError):
 
 
 class ChannelClosed(ReliableChannelError):
-    """The channel is not open."""
+    """The channel is closed or not open yet."""
 
 
 class LeftOutOfOrder(ReliableChannelError):
-    """A block of `async with` was not left last. The channel stays open."""
+    """A block of `async with` was left by another task, or before a block inside it. The channel
+    stays open."""
 
 
 class ChannelUnavailable(ReliableChannelError):
-    """The channel could not be opened. The cause names the failed call to the node."""
+    """The channel could not be opened. The cause of the error names the failed call to the node."""
 
 
 class OutOfResources(ChannelUnavailable):
-    """This machine has no free file descriptor or no disk space. The text names the limit."""
+    """The machine has no free file descriptor or no disk space. The text of the error names the
+    limit."""
 
 
 class SettingsError(ReliableChannelError, ValueError):
-    """A setting of the environment or of a file is wrong. The text names the setting and its place.
+    """A setting in the environment or in a file is wrong. The text of the error names the setting
+    and its place.
 
     `run` prints the text instead of a traceback, and ends the program with exit status 2.
     """
 
 
 class PluginError(ReliableChannelError):
-    """A plugin cannot be loaded, registered a name that is in use, or failed to create an object.
+    """A plugin cannot be loaded, used a taken name, or failed to create an object.
 
-    The text names the plugin. Later errors of its code keep their type and name it in a note.
+    The text of the error names the plugin. Later errors of a plugin's code keep their type, and a
+    note names the plugin.
     """
 
 
@@ -127,22 +132,22 @@ class StateError(ReliableChannelError):
 
 
 class StateUnavailable(StateError):
-    """The state cannot be read or written at the moment."""
+    """The saved state cannot be read or written now."""
 
     retryable = True
 
 
 class StateInUse(StateError):
-    """Another process, or another channel of this one, has the state open."""
+    """Another process, or another channel of this process, has the state open."""
 
 
 class StateMismatch(StateError):
-    """The state belongs to another channel, participant or dialect."""
+    """The saved state belongs to another channel, participant or dialect."""
 
 
 class StateVersionTooNew(StateError):
-    """The state was written by a newer version of this package."""
+    """The saved state was written by a newer version of this package."""
 
 
 class StateCorrupt(StateError):
-    """The file is damaged, or not a state file."""
+    """The state file is damaged, or the file is not a state file."""

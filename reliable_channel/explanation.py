@@ -1,7 +1,7 @@
 """Explanation of a message's delay, as facts and as one sentence.
 
-`ReliableChannel.explain` fills an `Explanation` from the events of the channel, and `watch` fills
-one from journals. The sentence is made here, so that both say the same.
+`ReliableChannel.explain` makes an `Explanation` from a channel's events, and `watch` from journals.
+The sentence is made in this module, so that a channel and `watch` give the same sentence.
 """
 
 from collections.abc import Iterator
@@ -12,100 +12,103 @@ from typing import Final, NamedTuple
 __all__ = ["Dispatch", "Explanation", "RequestSeen", "StoreSearch", "Way"]
 
 LATE_MS: Final = 1_000
-"""Waiting time at the sender from which the delay happened there."""
+"""Waiting time at the sender (ms) from which the sender counts as the cause of a delay."""
 WAITED_MS: Final = 100
-"""Waiting time for other messages from which they caused the delay."""
+"""Waiting time for other messages (ms) from which they count as the cause of a delay."""
 MAX_NAMED: Final = 3
-"""Number of messages that a sentence names. For more messages it gives their number."""
+"""Maximum number of messages that the sentence names. For more messages, the sentence gives their
+number."""
 SHORT_ID: Final = 8
-"""Characters of an id in a sentence."""
+"""Number of characters of an id in the sentence."""
 
 
 class Way(Enum):
     """Path by which a message arrived."""
 
     FIRST_COPY = "first_copy"
-    """The first publication, which the id proves."""
+    """First transmission of the message, which the id proves."""
     EXTRA_COPY = "extra_copy"
-    """A later copy of the same bytes, without an observed request."""
+    """Later copy of the message with the same bytes, without an observed request."""
     REPAIR = "repair"
-    """A later copy, after a repair request. The copy does not name the participant that sent it."""
+    """Later copy of the message, after a repair request. A copy after a repair request does not
+    name the participant that sent it."""
     STORE = "store"
     RECONCILIATION = "reconciliation"
-    """A broadcast of another participant that repairs a difference between logs."""
+    """Broadcast of another participant that repairs a difference between logs."""
     LIVE = "live"
-    """The network. The id does not show which copy came."""
+    """Message from the network, whose id does not show which copy arrived."""
 
 
 class RequestSeen(NamedTuple):
-    """A repair request for the message."""
+    """Repair request for the message, as this participant saw it."""
 
     at_ms: int
     participant_id: str
 
 
 class StoreSearch(NamedTuple):
-    """A query to Store for the message."""
+    """Query to Store for the message."""
 
     at_ms: int
-    """Time of the answer, or of the failure."""
+    """Time of the answer to the query, or of its failure."""
     by: str
-    """Kind of query: `hint` or `time`."""
+    """Kind of the query, `hint` or `time`."""
     took_ms: int
     outcome: str
-    """Result of the query: `found`, `not found` or `failed`."""
+    """Result of the query, out of `found`, `not found` and `failed`."""
 
 
 class Dispatch(NamedTuple):
-    """The transport took an own message."""
+    """Attempt in which the transport accepted an own message."""
 
     at_ms: int
     kind: str
-    """`content`, `copy`, `retry` or `repair`."""
+    """Kind of the attempt, out of `content`, `copy`, `retry` and `repair`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """History of one message at one participant. Times are by the participant's clock, except
-    `sent_ms`."""
+    """History of one message at one participant. All times except `sent_ms` are by this
+    participant's clock."""
 
     message_id: str
     participant_id: str
-    """Participant whose history this is."""
+    """Id of the participant that recorded the history."""
     at_ms: int
     """Time of the request for an explanation."""
     sender_id: str | None = None
     sent_ms: int | None = None
     """Time of sending, by the sender's clock."""
     noticed_ms: int | None = None
-    """Time at which another message referred to the missing one."""
+    """Time at which another message first referred to this missing message."""
     noticed_through: str = ""
-    """Id of the referring message."""
+    """Id of the message that first referred to this message."""
     noticed_from: str = ""
-    """Sender of the referring message."""
+    """Sender of the message that first referred to this message."""
     requests: tuple[RequestSeen, ...] = ()
-    """Repair requests, own and heard, the oldest 16."""
+    """Repair requests for the message, own and heard (the oldest 16)."""
     searches: tuple[StoreSearch, ...] = ()
-    """Queries to Store, the oldest 16."""
+    """Queries to Store for the message (the oldest 16)."""
     arrived_ms: int | None = None
     way: Way | None = None
     answered_by: str = ""
-    """Participant that reconciled its log. Repair answers name no participant."""
+    """Participant that sent the message to reconcile logs. Answers to repair requests name no
+    participant."""
     waited_for: tuple[str, ...] = ()
-    """Dependencies that the message waited for after its arrival, if known. Each has an id of 8
-    characters, and the sender if known."""
+    """Dependencies that the message waited for after its arrival, if known. Each dependency has an
+    id of 8 characters, and its sender if known."""
     logged_ms: int | None = None
-    """Time at which it entered the log."""
+    """Time at which the message entered the log."""
     lost_ms: int | None = None
-    """Time at which it was declared lost."""
+    """Time at which the message was declared lost."""
     dispatches: tuple[Dispatch, ...] = ()
-    """Acknowledgements of an own message (the oldest 16)."""
+    """Times at which the transport accepted an own message (the oldest 16)."""
     acknowledged_ms: int | None = None
     acknowledged_by: str = ""
     failure: str = ""
     """Reason why an own message will not be sent any more."""
     in_log: bool = False
-    """True if the message is in the log now."""
+    """True if the message is in the log at the time of the explanation."""
 
     @property
     def is_own(self) -> bool:
@@ -114,23 +117,23 @@ class Explanation:
 
     @property
     def late_ms(self) -> int | None:
-        """Time from sending to the log of this participant (ms)."""
+        """Time from sending the message until it entered the log of this participant (ms)."""
         if self.is_own or self.logged_ms is None or self.sent_ms is None:
             return None
         return self.logged_ms - self.sent_ms
 
     @property
     def sentence(self) -> str:
-        """Reason for the delay, or the path of the message."""
+        """Sentence with the reason for the message's delay, or with the path of the message."""
         return "; ".join(self._own() if self.is_own else self._of_another())
 
     @property
     def steps(self) -> tuple[tuple[int, str], ...]:
-        """Return the history in order of time (ms since 1970), in words."""
+        """Return the steps of the history in order of time (ms since 1970), in words."""
         return tuple(sorted(self._steps()))
 
     def to_dict(self) -> dict[str, object]:
-        """Return the same data as plain values for JSON."""
+        """Return the explanation as plain values for JSON."""
         return {
             **asdict(self),
             "way": None if self.way is None else self.way.value,

@@ -1,6 +1,6 @@
-"""Health of a channel in one value: `channel.health()`.
+"""Health of a channel in one value, the result of `channel.health()`.
 
-`reliable_channel.health_server` serves it over HTTP for probes of a service manager.
+`reliable_channel.health_server` serves the health over HTTP for probes of a service manager.
 """
 
 from dataclasses import asdict, dataclass
@@ -19,30 +19,30 @@ class ChannelHealth:
     channel_id: str
     sender_id: str
     live: bool
-    """True if the tasks of the channel run. Otherwise start the channel again."""
+    """True if the tasks of the channel are running. If False, start the channel again."""
     ready: bool
-    """True if the channel can send and receive now. Otherwise wait, because it recovers without
-    help."""
+    """True if the channel can send and receive now. If False, wait, because the channel recovers
+    without help."""
     problems: tuple[str, ...] = ()
-    """Reason why the channel is not live or not ready."""
+    """Reasons why the channel is not live or not ready."""
     warnings: tuple[str, ...] = ()
-    """Degraded parts, and parts that need attention."""
+    """Texts about parts of the channel that are degraded or need attention."""
     connection: ConnectionStatus = "disconnected"
     topic: TopicHealth = "unhealthy"
     sync: str = "synced"
-    """`synced`, `syncing` or `different`, as in `SyncStatus`."""
+    """State of the sync status, out of `synced`, `syncing` and `different`."""
     missing: int = 0
-    """Messages that are known to exist but have not arrived."""
+    """Number of messages that are known to exist but have not arrived."""
     lost: int = 0
     unacknowledged: int = 0
-    """Own messages that no peer is known to have."""
+    """Number of own messages that no other participant is known to have received."""
     waiting_to_be_sent: int = 0
     oldest_waiting_ms: int = 0
     """Age of the oldest own message that waits to be sent (ms)."""
     events_unread: int = 0
-    """Events that the slowest reader has not read yet."""
+    """Number of events that the slowest reader has not read yet."""
     nodes: tuple[NodeHealth, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the same data as plain values for JSON."""
+        """Return the health as plain values for JSON."""
         return asdict(self)

@@ -1,16 +1,17 @@
-"""An HTTP endpoint for liveness and readiness, for systemd, Docker and Kubernetes.
+"""HTTP server for liveness and readiness probes of systemd, Docker and Kubernetes.
 
     GET /livez    200 while all channels run, else 503: start the program again
     GET /readyz   200 while all can send and receive, else 503: wait
     GET /health   both, with the health of every channel
 
-The body is JSON. The server needs no package besides AnyIO. It has limits: a request of 8 KiB and 5
-s, and 64 requests at a time. If there are more connections, the one that was silent for longest is
-closed, so silence cannot delay probes. If a page raises, the server answers 500. A process without
-free file descriptors accepts again later, so watching the channels never ends them.
+The body of an answer is JSON. The server needs no package besides AnyIO. The server accepts
+requests of up to 8 KiB within 5 s, and 64 requests at a time. If there are more connections, the
+connection that was silent for longest is closed. If the function of a page raises an error, the
+server answers 500. If the process has no free file descriptors, the server accepts connections
+again later.
 
-The server refuses (403) a request whose `Host` has a dot, unless it is an address or in
-`allow_hosts`. A web page could have made its own name point here (DNS rebinding).
+The server refuses (403) a `Host` with a dot, unless it is an address or in `allow_hosts`. Without
+this check, a web page could make its own name point to this server (DNS rebinding).
 """
 
 import json
@@ -39,7 +40,7 @@ REQUEST_S: Final = 5.0
 PATHS: Final = ("/livez", "/readyz", "/health")
 AT_A_TIME: Final = 64
 ACCEPT_AGAIN_S: Final = 0.2
-"""Pause after a connection could not be accepted."""
+"""Pause (s) after a connection could not be accepted."""
 _HOST: Final = re.compile(r"(?im)^host:(.*)$")
 _REASONS: Final = {
     200: "OK",
@@ -52,10 +53,10 @@ _REASONS: Final = {
 
 
 class HasHealth(Protocol):
-    """`ReliableChannel`, or an object with the same method."""
+    """Object with the method `health` of `ReliableChannel`."""
 
     def health(self) -> ChannelHealth:
-        """Return the health of the object, with reasons."""
+        """Return the health of the channel, with reasons."""
         ...
 
 
@@ -72,9 +73,9 @@ async def serve_health(
         async with ReliableChannel(…) as channel, anyio.create_task_group() as tasks:
             await tasks.start(partial(serve_health, channel, port=8080))
 
-    `tasks.start` returns the port. `port=0` takes a free one. `pages` are other paths, each with a
-    function that returns the text to serve, such as `{"/metrics": prometheus_text}`. `allow_hosts`
-    are names with a dot by which probes call this server, such as `bot.example`.
+    `tasks.start` returns the port. With `port=0`, the server takes a free port. `pages` are further
+    paths, each with a function that returns the text to serve. `allow_hosts` are names with a dot
+    by which probes call this server, such as `bot.example`.
 
     Raises:
         OSError: the port cannot be used.
@@ -105,10 +106,10 @@ async def serve_health(
 async def serve_requests(
     listener: MultiListener[SocketStream], answer: Callable[[SocketStream], Awaitable[None]]
 ) -> None:
-    """Answer connections until cancelled.
+    """Answer requests on all connections until cancelled.
 
-    A fault of one connection does not end it, nor does a failed accept, for example without free
-    file descriptors. It accepts again after a pause.
+    A fault of one connection does not end the server, nor does a failed accept. After a failed
+    accept, the server accepts again after a pause.
     """
 
     async def answer_one(stream: SocketStream) -> None:

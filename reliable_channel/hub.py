@@ -1,4 +1,4 @@
-"""Many channels through shared nodes with few subscriptions, for bots in hundreds of channels."""
+"""Hub for many channels with few subscriptions, for bots in hundreds of channels."""
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AsyncExitStack
@@ -44,7 +44,7 @@ class HubSettings(TypedDict, total=False):
 
 
 class HubChannelArguments(OptionValues, total=False):
-    """Arguments of `ReliableChannel` that a channel of a hub takes."""
+    """Arguments of `ReliableChannel` that `ChannelHub.channel` accepts."""
 
     encryption: Encryption | str | None
     signing: Signing | None
@@ -58,13 +58,13 @@ class HubChannelArguments(OptionValues, total=False):
 
 
 class ChannelHub:
-    """Nodes that several channels share, with one subscription for each content topic.
+    """Hub whose channels share nodes, with one subscription for each content topic.
 
         async with ChannelHub("http://127.0.0.1:8645") as hub:
             async with hub.channel(channel_id="ops", sender_id="bot", content_topic=topic) as ops:
                 ...
 
-    Open the hub around its channels.
+    Open the hub before its channels, and close it after them.
 
     Args:
         node: the address of a Waku node's REST API, or of several nodes that replace each other
@@ -113,10 +113,11 @@ class ChannelHub:
     def channel(
         self, *, channel_id: str, sender_id: str, **keywords: Unpack[HubChannelArguments]
     ) -> ReliableChannel:
-        """Return a channel through this hub. Takes the arguments of `ReliableChannel`.
+        """Return a channel that uses the nodes of this hub. The method takes arguments of
+        `ReliableChannel`.
 
-        An error in one channel is logged, and raised at the end of its `async with`. The other
-        channels continue.
+        An error in one channel is logged, and raised at the end of the channel's `async with`
+        block. The other channels of the hub continue.
         """
         if "redundancy" in keywords:
             raise TypeError("`redundancy` is one for all channels; give it to the hub")
@@ -150,7 +151,7 @@ class ChannelHub:
 
     @property
     def content_topics(self) -> tuple[str, ...]:
-        """Content topics with a subscription."""
+        """Content topics to which the hub is subscribed."""
         return self._hub.content_topics
 
     async def __aenter__(self) -> Self:
@@ -191,7 +192,8 @@ class ChannelHub:
 def channel_of(
     data: bytes, profiles: Collection[WireProfile] = tuple(PROFILES.values())
 ) -> str | None:
-    """Return the channel of an SDS message (None if no dialect reads it, or several differ)."""
+    """Return the channel id in an SDS message, or None if no dialect or several dialects read
+    it."""
     channels = set[str]()
     for profile in profiles:
         try:

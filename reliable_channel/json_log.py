@@ -4,7 +4,7 @@
     handler.setFormatter(JsonFormatter())
     logging.basicConfig(handlers=[handler])
 
-The flag `--log-format json` of the command line uses it.
+The command-line flag `--log-format json` uses this formatter.
 """
 
 import json
@@ -21,15 +21,14 @@ _ALWAYS: Final = vars(logging.makeLogRecord({})).keys() | {"message", "asctime"}
 
 
 class JsonFormatter(logging.Formatter):
-    """Formatter of records as one JSON object each, in one line of ASCII.
+    """Formatter that writes each record as one JSON object, in one line of ASCII.
 
     The object has `time` (ISO 8601, UTC), `level`, `logger`, `message`, and `exception` if there is
-    one. It also has the extra attributes of the record: `channel_id`, `sender_id` and `event` for
-    records of channels.
+    one. The object also has the extra attributes of the record, such as `channel_id` and `event`.
     """
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return a record as one line of JSON."""
+        """Return a log record as one line of JSON."""
         values: dict[str, object] = {
             "time": f"{self.formatTime(record, '%Y-%m-%dT%H:%M:%S')}.{int(record.msecs):03}Z",
             "level": record.levelname,

@@ -1,11 +1,11 @@
-"""Everything that a plugin may import, beside the public names of the package.
+"""Names that a plugin may import, besides the public names of the package.
 
-The public names are those of `reliable_channel`, `.config`, `.events`, `.diagnostics`, `.errors`,
-`.options`, `.segmentation` and `.sds`. `.sds.declared` declares and checks options, also of a
-plugin. A plugin that uses nothing else works with every compatible version.
-`_plugins/hooks.py` is the manual of the hooks, docs/plugins.md the guide.
+Public names are in `reliable_channel` and in `.config`, `.events`, `.diagnostics`, `.errors`,
+`.options`, `.segmentation` and `.sds`. `.sds.declared` declares and checks options, also the
+options of a plugin. A plugin that uses no other names works with every compatible version.
+`_plugins/hooks.py` describes the hooks, and docs/plugins.md is the guide.
 
-Names are loaded on first use, so that a plugin does not load the modules of other hooks.
+A name is loaded on first use, so that a plugin does not load the modules of other hooks.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""`WakuClient`, a Waku node's REST API in Python, for asyncio and trio.
+"""`WakuClient`, a client for the REST API of a Waku node, for asyncio and trio.
 
     async with WakuClient("http://127.0.0.1:8645") as node:
         await node.relay_subscribe(["/waku/2/rs/1/0"])
@@ -6,8 +6,8 @@
         for message in await node.relay_messages("/waku/2/rs/1/0"):
             ...
 
-It talks to nwaku and to go-waku and hides where they differ. `waku._api` says how, protocol by
-protocol. Every failure is a `waku.errors.WakuError`.
+The client works with nwaku and go-waku, and hides their differences. The modules in `waku._api`
+describe the differences, protocol by protocol. Every failure is a `waku.errors.WakuError`.
 """
 
 from __future__ import annotations
@@ -38,13 +38,15 @@ from waku.models import Rejected
 __all__ = ["CLIENT_ID_HEADER", "RetryPolicy", "WakuClient"]
 
 CLIENT_ID_HEADER: Final = "Waku-Client-Id"
-"""Names the cache of messages to read on the embedded node. Other nodes ignore it."""
+"""HTTP header that names the message cache to read on the embedded node. Other nodes ignore the
+header."""
 
 DEFAULT_RETRIES: Final = RetryPolicy()
 MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024
-"""A page of 100 messages of 150 KiB is 20 MB in base64. A relay cache of go-waku can be more."""
+"""Maximum size of an answer (bytes). A page of 100 messages of 150 KiB has 20 MB in base64. A relay
+cache of go-waku can be larger."""
 MESSAGES_PER_ANSWER: Final = 150
-"""Size of a page of Store with messages of the greatest size, in base64."""
+"""Number of messages in a Store page with messages of the maximum size."""
 
 _log = logging.getLogger("waku")
 
@@ -52,10 +54,11 @@ _log = logging.getLogger("waku")
 class WakuClient(
     RelayApi, LightPushApi, FilterApi, StoreApi, StoreV1Api, MessagingApi, NodeApi, AdminApi
 ):
-    """Client of one node's REST API.
+    """Client for the REST API of one node.
 
-    Use it in `async with`, or call `aclose()` at the end. Calls may run side by side. Publishing,
-    filter and Store wait where too much is on its way from this event loop to the node.
+    Use the client in `async with`, or call `aclose()` at the end. Several tasks may call the client
+    at the same time. A call that publishes, filters or queries Store waits while too much is on its
+    way to the node.
 
     Args:
         base_url: where the node serves REST, such as `http://127.0.0.1:8645`. A path is kept. A
@@ -138,7 +141,8 @@ class WakuClient(
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close the connections. Later calls raise `ClientClosed`. Closing again does nothing."""
+        """Close the connections to the node. Later calls raise `ClientClosed`, but a second
+        `aclose` does nothing."""
         await self._session.aclose()
 
 

@@ -1,4 +1,4 @@
-"""Every failure of `waku`, in one tree.
+"""Errors of the package `waku`, in one tree.
 
     WakuError                   call, status, retryable, detail
     ├── LocalError              the caller must change something
@@ -22,9 +22,8 @@
         ├── WrongNetwork        a peer of another cluster, or of none of our shards
         └── EndpointMissing     the node does not offer this API
 
-Two axes: the class says which side is wrong, `retryable` whether the same call may succeed later by
-itself. `retryable` is not a promise that repeating is harmless: `NodeUnreachable.sent` says
-whether the node may have acted already.
+The class tells which side is wrong, and `retryable` if the same call may succeed later. A retry may
+still repeat an effect, and `NodeUnreachable.sent` tells if the node may have acted.
 """
 
 from __future__ import annotations
@@ -56,21 +55,21 @@ __all__ = [
 ]
 
 DETAIL_LIMIT = 200
-"""Characters of a node's own text that a message quotes: enough for a sentence, not for a page."""
+"""Maximum number of characters of a node's text that an error quotes."""
 
 
 class WakuError(Exception):
-    """A call to a Waku node, or the preparation of one, did not do its job."""
+    """A call to a Waku node failed, or could not be made."""
 
     retryable: ClassVar[bool] = False
     advice: ClassVar[str] = "read the node's log"
 
     call: str
-    """The client's method, and the request's verb and path where one was sent."""
+    """Method of the client, with the verb and path of the request if a request was sent."""
     status: int | None
-    """HTTP status, or the status inside a 200 answer (None without an answer)."""
+    """HTTP status, or the status inside an answer with status 200, or None without an answer."""
     detail: str
-    """Text of the node or operating system, at most `DETAIL_LIMIT` characters."""
+    """Text of the node or the operating system, at most `DETAIL_LIMIT` characters."""
 
     def __init__(self, call: str, *, detail: str = "", status: int | None = None) -> None:
         self.call = call
@@ -86,15 +85,15 @@ class LocalError(WakuError):
 
 
 class RemoteError(WakuError):
-    """The node answered, but not what was asked for."""
+    """The node answered, but not with a success."""
 
 
 class EnvironmentFailure(WakuError):
-    """The call failed for a reason outside the caller and the node."""
+    """The call failed for a reason outside the caller's program and the node."""
 
 
 class InvalidTopic(LocalError, ValueError):
-    """A text is not a content topic, or not a static shard."""
+    """A text is neither a content topic nor the topic of a static shard."""
 
     advice = "write /application/version/name/encoding, or /waku/2/rs/<cluster>/<shard>"
 
@@ -104,7 +103,7 @@ class InvalidTopic(LocalError, ValueError):
 
 
 class BadRequest(LocalError):
-    """The node understood the call and refuses its content."""
+    """The node understood the call, but refuses its content."""
 
     advice = "correct the arguments"
 
@@ -125,7 +124,7 @@ class RlnProofRequired(BadRequest):
 
 
 class NotSubscribed(LocalError):
-    """The node has no subscription to the topic, or forgot it."""
+    """The node has no subscription to the topic, or has lost it."""
 
     advice = "subscribe first (if that says EndpointMissing, the node runs without this protocol)"
 
@@ -149,40 +148,40 @@ class PageLimitReached(LocalError):
 
 
 class BadAnswer(RemoteError):
-    """The answer is not what a Waku node sends: garbage, HTML, other JSON, or too long."""
+    """The answer is not an answer of a Waku node, for example HTML, other JSON, or too long."""
 
     advice = "check that the address is a Waku node's (for a REST client, its REST port)"
 
 
 class CursorExpired(RemoteError):
-    """The node does not know the cursor, because the message of the cursor is gone."""
+    """The node does not know the cursor, because the message of the cursor was deleted."""
 
     advice = "start the query again from its first page"
 
 
 class RateLimited(RemoteError):
-    """The node, or the peer that serves it, has had too many requests."""
+    """The node, or the peer that serves it, received too many requests."""
 
     retryable = True
     advice = "wait and send fewer requests"
 
 
 class OutOfRlnProofs(RemoteError):
-    """The service node attaches proofs (RLN), and has none left for this epoch (504)."""
+    """The service node attaches proofs (RLN), but has no proof left in this epoch (504)."""
 
     retryable = True
     advice = "wait for the next epoch (ten minutes on The Waku Network) or use another service node"
 
 
 class NodeFailure(RemoteError):
-    """The node failed inside (5xx, from go-waku also 400), for a reason without a class of its
-    own."""
+    """The node failed internally (5xx, from go-waku also 400), for a reason without its own
+    class."""
 
     retryable = True
 
 
 class NodeUnreachable(EnvironmentFailure):
-    """No connection, no answer in time, or an answer that broke off."""
+    """The node could not be connected to, did not answer in time, or broke off its answer."""
 
     retryable = True
     advice = "check the address and that the node runs"
@@ -198,7 +197,7 @@ class NodeUnreachable(EnvironmentFailure):
 
 
 class NoPeers(EnvironmentFailure):
-    """The node found no peer that could carry out the call."""
+    """The node found no peer that could execute the call."""
 
     retryable = True
     advice = "wait for peers, or add one with add_peers()"
@@ -211,7 +210,7 @@ class WrongNetwork(EnvironmentFailure):
 
 
 class EndpointMissing(EnvironmentFailure):
-    """The node does not offer this API: another version, or a protocol that is switched off."""
+    """The node does not offer this API, because of its version or a disabled protocol."""
 
     advice = "start the node with this protocol or use another call"
 
@@ -219,8 +218,7 @@ class EndpointMissing(EnvironmentFailure):
 def shorten(text: str) -> str:
     """Return the text on one line, cut to `DETAIL_LIMIT` characters.
 
-    An unpaired surrogate, which JSON can contain, becomes a question mark, because no log could
-    write it.
+    An unpaired surrogate, which JSON can contain, becomes a question mark.
     """
     line = " ".join(text[: 4 * DETAIL_LIMIT].split()).encode(errors="replace").decode()
     return line if len(line) <= DETAIL_LIMIT else line[: DETAIL_LIMIT - 1] + "…"

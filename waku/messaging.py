@@ -1,7 +1,7 @@
-"""Answers of `/messaging/v1`, the REST API of logos-delivery's messaging layer, as values.
+"""Values in the answers of `/messaging/v1`, the REST API of logos-delivery's messaging layer.
 
-The node makes the Waku message and chooses its shard, timestamp and version. The hash of an own
-message is therefore known only from the events after it was sent.
+The node makes the Waku message, and chooses its shard, timestamp and version. The hash of an own
+message is therefore known only from the events after sending.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ __all__ = ["MessagingMessage", "SendEvent", "SendEvents"]
 
 @dataclass(frozen=True, slots=True)
 class SendEvent:
-    """Progress of a sent message."""
+    """Event about the progress of a sent message."""
 
     kind: str
-    """Kind of the event. `propagated`: peers received it. `sent`: a Store has it. `error`: it will
-    not be sent. Later nodes have more kinds, such as `queued`."""
+    """Kind of the event, out of `propagated` (peers have it), `sent` (a Store has it), and `error`.
+    Later versions of the node have more kinds, such as `queued`."""
     message_hash: bytes | None
-    """Message hash. None if the node made no message."""
+    """Message hash, or None if the node made no message."""
     timestamp_ns: int
     error: str = ""
 
     @classmethod
     def from_json(cls, value: object) -> SendEvent:
-        """Read one event.
+        """Parse an event in a node's answer.
 
         Raises:
             ValueError: not an event.
@@ -44,14 +44,14 @@ class SendEvent:
 
 @dataclass(frozen=True, slots=True)
 class SendEvents:
-    """The events of one request."""
+    """Events about the messages of one request."""
 
     request_id: str
     events: tuple[SendEvent, ...]
 
     @classmethod
     def from_json(cls, value: object) -> SendEvents:
-        """Read the events of a request.
+        """Parse the events about one request in a node's answer.
 
         Raises:
             ValueError: not such an object.
@@ -63,19 +63,19 @@ class SendEvents:
 
 @dataclass(frozen=True, slots=True)
 class MessagingMessage:
-    """Message that the node received."""
+    """Message that the node has received."""
 
     message_hash: bytes
     message: WakuMessage
     source: str = "live"
-    """Origin: `live`, or `history` if a later node fetched it from a Store."""
+    """Origin of the message, `live`, or `history` if the node fetched it from a Store."""
     sequence: int | None = None
-    """Number of the message at the node. A gap means a lost message. None if the node does not
-    count."""
+    """Number of the message at the node, or None if the node does not count messages. A gap between
+    two numbers means a lost message."""
 
     @classmethod
     def from_json(cls, value: object) -> MessagingMessage:
-        """Read one message.
+        """Parse a received message in a node's answer.
 
         Raises:
             ValueError: not such an object.

@@ -1,7 +1,7 @@
-"""Values that travel between a client and a node.
+"""Values that a client and a node exchange.
 
-Field names are those of the REST API in snake case. Times are nanoseconds since 1970. Hashes and
-cursors are 32 raw bytes. Every notation of a node is read.
+Field names are those of the REST API, in snake case. Times are nanoseconds since 1970. Hashes and
+cursors have 32 raw bytes. Values are read in the notation of every supported node.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ __all__ = [
 INT64_MAX = 2**63 - 1
 UINT32_MAX = 2**32 - 1
 HASH_BYTES = 32
-"""Size of a message hash, and of a store's cursor, which is a message hash."""
+"""Size of a message hash (bytes), and of a Store cursor, which is a message hash."""
 
 PeerStats: TypeAlias = Mapping[str, Mapping[str, int]]
-"""Counts by heading, then by name: `stats["By Connectedness"]["Connected"]` (nwaku only)."""
+"""Counts by heading and name, as in `stats["By Connectedness"]["Connected"]` (nwaku only)."""
 
 
 @dataclass(frozen=True, slots=True)
 class WakuMessage:
-    """A Waku message (14/WAKU2-MESSAGE).
+    """Waku message, as in 14/WAKU2-MESSAGE.
 
-    `timestamp` 0 is an absent one: nwaku then writes its own clock, go-waku leaves it absent.
-    `version` None is an absent one. `meta` is at most 64 bytes by the specification. That is not
-    enforced here, as nwaku relays longer ones.
+    A `timestamp` of 0 is an absent timestamp, which nwaku replaces by its own clock. A `version` of
+    None is an absent version. The specification limits `meta` to 64 bytes. This class does not
+    check the limit, because nwaku relays longer values.
 
     Raises:
         ValueError: a version or timestamp no node can hold, or a topic that is not UTF-8. A
@@ -59,11 +59,11 @@ class WakuMessage:
     content_topic: str
     version: int | None = 0
     timestamp: int = 0
-    """Nanoseconds since 1970, signed 64 bits."""
+    """Time of sending (ns since 1970, signed 64 bits)."""
     meta: bytes = b""
     ephemeral: bool = False
     proof: bytes = b""
-    """RLN proof, which this package does not check."""
+    """RLN proof of the message, which this package does not check."""
 
     def __post_init__(self) -> None:
         if self.version is not None and not 0 <= self.version <= UINT32_MAX:
@@ -73,7 +73,7 @@ class WakuMessage:
         _json.text(self.content_topic)
 
     def to_json(self) -> dict[str, str | int | bool]:
-        """Return the REST form: base64 padded, absent and default optionals left out."""
+        """Return the message as JSON for the REST API, without absent values and defaults."""
         fields: dict[str, str | int | bool] = {
             "payload": _json.base64_text(self.payload),
             "contentTopic": self.content_topic,
@@ -92,7 +92,8 @@ class WakuMessage:
 
     @classmethod
     def from_json(cls, value: object) -> WakuMessage:
-        """Read either node's form (`waku._json` says what is tolerated). Skip unknown keys.
+        """Parse a message in the JSON of nwaku or go-waku (`waku._json` describes deviations).
+        Unknown keys are skipped.
 
         Raises:
             ValueError: not an object, no content topic, or a field of the wrong type.
@@ -113,20 +114,21 @@ class WakuMessage:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """Unreadable item of a node's message list, which was left out."""
+    """Item of a node's message list that could not be read and was left out."""
 
     call: str
     reason: str
     item: object
-    """The JSON value as the node wrote it."""
+    """JSON value of the item, as the node wrote it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreQuery:
-    """Query to a store (13/WAKU2-STORE v3).
+    """Query to a Store (13/WAKU2-STORE v3).
 
-    All conditions must match. Empty ones match everything. go-waku wants `pubsub_topic` and
-    `content_topics` together, or else only `hashes`. nwaku takes any combination.
+    A message must match all conditions of the query. An empty condition matches every message.
+    go-waku accepts `pubsub_topic` with `content_topics`, or only `hashes`. nwaku accepts any
+    combination of conditions.
 
     Raises:
         ValueError: a topic with a comma (the REST API separates by commas), a hash or cursor that
@@ -136,20 +138,21 @@ class StoreQuery:
     content_topics: tuple[str, ...] = ()
     pubsub_topic: str | None = None
     hashes: tuple[bytes, ...] = ()
-    """Message hashes, at most 100, because they are part of the URL."""
+    """Message hashes, at most 100, because the hashes are part of the URL."""
     start_time_ns: int | None = None
-    """First time of the range, inclusive. nwaku ignores 0 and below."""
+    """First timestamp of the time range (ns), included. nwaku ignores a value of 0 or below."""
     end_time_ns: int | None = None
-    """Last time of the range, inclusive."""
+    """Last timestamp of the time range (ns), included."""
     include_data: bool = True
-    """True to ask for whole messages. With False, `StoreEntry.message` is None."""
+    """True if the query asks for whole messages. If False, `StoreEntry.message` is None."""
     ascending: bool = True
-    """Order of the pages. Inside a page the oldest message comes first in any case."""
+    """True if the pages go from old to new messages. Within a page, the oldest message always comes
+    first."""
     page_size: int | None = None
-    """Messages a page, at most 100 (None: the node's choice, 20)."""
+    """Maximum number of messages in a page, at most 100 (if None, the node chooses, usually 20)."""
     cursor: bytes | None = None
     peer_addr: str | None = None
-    """Multiaddress of the store node (None: the node's choice)."""
+    """Multiaddress of the Store node to query (if None, the node chooses)."""
 
     def __post_init__(self) -> None:
         for topic in self.content_topics:
@@ -166,17 +169,17 @@ class StoreQuery:
 
 @dataclass(frozen=True, slots=True)
 class StoreEntry:
-    """A message that a store holds."""
+    """Message that a Store holds, with its hash."""
 
     message_hash: bytes
     message: WakuMessage | None = None
-    """None unless the query has `include_data`."""
+    """Message, or None unless the query has `include_data`."""
     pubsub_topic: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class StorePage:
-    """Page of a store query. `cursor` is None on the last page."""
+    """Page of the answer to a Store query. On the last page, `cursor` is None."""
 
     entries: tuple[StoreEntry, ...]
     cursor: bytes | None = None
@@ -185,7 +188,7 @@ class StorePage:
 
 @dataclass(frozen=True, slots=True)
 class StoreV1Cursor:
-    """Position of a message in a legacy store."""
+    """Position of a message in a legacy Store."""
 
     digest: bytes
     sender_time_ns: int
@@ -195,7 +198,7 @@ class StoreV1Cursor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreV1Query:
-    """Query to a legacy store (13/WAKU2-STORE v2, `/store/v1` of the REST API)."""
+    """Query to a legacy Store (13/WAKU2-STORE v2, `/store/v1` of the REST API)."""
 
     content_topics: tuple[str, ...] = ()
     pubsub_topic: str | None = None
@@ -214,7 +217,7 @@ class StoreV1Query:
 
 @dataclass(frozen=True, slots=True)
 class StoreV1Page:
-    """Page of a legacy store, which keeps neither `meta` nor `ephemeral`."""
+    """Page of a legacy Store, which keeps neither `meta` nor `ephemeral`."""
 
     messages: tuple[WakuMessage, ...]
     cursor: StoreV1Cursor | None = None
@@ -222,7 +225,7 @@ class StoreV1Page:
 
 @dataclass(frozen=True, slots=True)
 class FilterAnswer:
-    """A filter call that succeeded (12/WAKU2-FILTER)."""
+    """Answer to a successful filter request (12/WAKU2-FILTER)."""
 
     request_id: str
     status_desc: str = "OK"
@@ -230,15 +233,15 @@ class FilterAnswer:
 
 @dataclass(frozen=True, slots=True)
 class LightPushAnswer:
-    """A light push that succeeded (19/WAKU2-LIGHTPUSH v3)."""
+    """Answer to a successful light push (19/WAKU2-LIGHTPUSH v3)."""
 
     relay_peer_count: int
-    """Relay peers that received the message from the service node (0 for a known message)."""
+    """Number of relay peers to which the service node sent the message (0 for a known message)."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeInfo:
-    """Addresses of a node, and its record."""
+    """Addresses of a node, with its node record."""
 
     listen_addresses: tuple[str, ...]
     enr_uri: str = ""
@@ -246,41 +249,43 @@ class NodeInfo:
 
 @dataclass(frozen=True, slots=True)
 class ProtocolHealth:
-    """The health of one of a node's protocols."""
+    """Health of one protocol of a node."""
 
     protocol: str
     status: str
-    """INITIALIZING, SYNCHRONIZING, READY, NOT_READY, NOT_MOUNTED or SHUTTING_DOWN."""
+    """Status of the protocol, such as INITIALIZING, SYNCHRONIZING, READY, NOT_READY or
+    NOT_MOUNTED."""
     desc: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """A node's health (nwaku). READY does not mean that it has peers."""
+    """Health of a node, as nwaku reports it. The status READY does not mean that the node has
+    peers."""
 
     node_health: str
     protocols: tuple[ProtocolHealth, ...] = ()
     connection_status: str | None = None
-    """Only newer nodes report it."""
+    """Status of the node's connections, which only newer nodes report."""
 
     def status_of(self, protocol: str) -> str:
-        """Return the status of a protocol by nwaku's name for it, NOT_MOUNTED if not listed."""
+        """Return the status of a protocol by nwaku's name (NOT_MOUNTED if it is not listed)."""
         return next((p.status for p in self.protocols if p.protocol == protocol), "NOT_MOUNTED")
 
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A peer that a node knows."""
+    """Peer that a node knows."""
 
     peer_id: str
     multiaddrs: tuple[str, ...]
     protocols: tuple[str, ...] = ()
     connected: bool = False
     connectedness: str = ""
-    """nwaku's word: Connected, NotConnected, CannotConnect or CanConnect."""
+    """State of the connection in nwaku's words, such as Connected or CannotConnect."""
     shards: tuple[int, ...] = ()
     pubsub_topics: tuple[str, ...] = ()
-    """Only go-waku reports it. nwaku reports `shards`."""
+    """Pubsub topics of the peer, which only go-waku reports. nwaku reports `shards` instead."""
     agent: str = ""
     origin: str = ""
     score: float | None = None
@@ -288,7 +293,7 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class ShardPeers:
-    """The relay or mesh peers of a shard. Clusters are not distinguished (nwaku)."""
+    """Relay peers or mesh peers of a shard. nwaku does not distinguish the clusters of shards."""
 
     shard: int
     peers: tuple[Peer, ...] = ()
@@ -296,7 +301,7 @@ class ShardPeers:
 
 @dataclass(frozen=True, slots=True)
 class FilterCriterion:
-    """Topic pair of a filter subscription."""
+    """Filter criterion, as a pubsub topic and a content topic."""
 
     pubsub_topic: str
     content_topic: str

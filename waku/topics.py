@@ -1,6 +1,6 @@
-"""Content topics, static shards, and autosharding between them.
+"""Content topics, static shards, and autosharding.
 
-Sources: 23/WAKU2-TOPICS ("Content topics", "Autosharding") and 51/WAKU2-RELAY-SHARDING.
+The sources are 23/WAKU2-TOPICS ("Content topics", "Autosharding") and 51/WAKU2-RELAY-SHARDING.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from waku.errors import InvalidTopic
 __all__ = ["ContentTopic", "InvalidTopic", "PubsubTopic", "pubsub_topic_for", "shard_for"]
 
 MAX_INDEX = 0xFFFF
-"""Clusters and shards are 16-bit numbers (51/WAKU2-RELAY-SHARDING)."""
+"""Maximum number of a cluster or shard, which has 16 bits (51/WAKU2-RELAY-SHARDING)."""
 
 _STATIC_SHARD = re.compile(r"/waku/2/rs/([0-9]{1,5})/([0-9]{1,5})")
 
 
 @dataclass(frozen=True, slots=True)
 class ContentTopic:
-    """A content topic `/application/version/name/encoding`, generation 0.
+    """Content topic `/application/version/name/encoding` of generation 0.
 
-    The long form `/0/application/version/name/encoding` is read too. `str()` gives the short one.
-    Constructing or parsing raises `InvalidTopic`.
+    The long form `/0/application/version/name/encoding` can be parsed too. `str()` returns the
+    short form. An invalid content topic raises `InvalidTopic`.
     """
 
     application: str
@@ -45,7 +45,7 @@ class ContentTopic:
 
     @classmethod
     def parse(cls, text: str) -> ContentTopic:
-        """Read the short or the long form.
+        """Parse a content topic in its short or long form.
 
         Raises:
             InvalidTopic: another number of parts, an empty part, or a generation that is not 0.
@@ -77,7 +77,7 @@ class PubsubTopic:
 
     @classmethod
     def parse(cls, text: str) -> PubsubTopic:
-        """Read a static shard's topic.
+        """Parse the pubsub topic of a static shard.
 
         Raises:
             InvalidTopic: a named topic such as `/waku/2/default-waku/proto`, or a number too large.
@@ -92,9 +92,9 @@ class PubsubTopic:
 
 
 def shard_for(content_topic: str | ContentTopic, num_shards: int) -> int:
-    """Return the shard on which a content topic travels.
+    """Return the shard number for a content topic.
 
-    Only application and version count: all topics of one version of an application share a shard.
+    Only application and version count, so all topics of an application's version share a shard.
 
     Raises:
         InvalidTopic: the content topic has another shape.
@@ -109,7 +109,8 @@ def shard_for(content_topic: str | ContentTopic, num_shards: int) -> int:
 
 
 def pubsub_topic_for(content_topic: str, *, cluster_id: int = 1, num_shards: int = 8) -> str:
-    """Return the pubsub topic of a content topic. The defaults are those of The Waku Network.
+    """Return the pubsub topic for a content topic. The default cluster and number of shards are
+    those of The Waku Network.
 
     Raises:
         InvalidTopic: the content topic has another shape, or the cluster is out of range.

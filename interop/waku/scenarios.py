@@ -261,16 +261,19 @@ def _found_by_us(stage: Stage, way: str) -> int:
 SCENARIOS: Final = (
     Scenario("1", "200 messages each way, acknowledged", conversation),
     Scenario(
-        "2", "ours misses 30 % and recovers from Store", ours_recovers_from_store, nodes=WITH_STORE
+        "2",
+        "this SDK misses 30 % of the messages and gets them from Store",
+        ours_recovers_from_store,
+        nodes=WITH_STORE,
     ),
     Scenario(
-        *("3a", "js-waku misses 30 % and recovers from Store with our hints"),
+        *("3a", "js-waku misses 30 % of the messages and gets them from Store by our hints"),
         js_recovers_from_store,
         nodes=("store", "python"),
         peers=WITH_JS,
     ),
     Scenario(
-        *("3b", "js-waku misses 30 % and recovers by our SDS-R responses"),
+        *("3b", "js-waku misses 30 % of the messages and gets them by our SDS-R answers"),
         js_recovers_by_repair,
         nodes=("stock",),
         peers=WITH_JS,
@@ -292,16 +295,16 @@ SCENARIOS: Final = (
         js_may_miss=(WRONG_HINT,),
         node_forgets=True,
     ),
-    Scenario("7", "ours killed and resumed from SQLite", we_are_killed),
+    Scenario("7", "this SDK is killed and resumes from SQLite", we_are_killed),
     Scenario(
         *("8", "js-waku restarted without memory", js_is_restarted),
         peers=WITH_JS,
         js_may_miss=(FORGETS_ITSELF,),
     ),
-    Scenario("9", "1,000 messages through stock rate limits", bursts, nodes=("stock",)),
+    Scenario("9", "1,000 messages through go-waku's default rate limits", bursts, nodes=("stock",)),
     Scenario("10", "messages at the size limit and above", size_limits),
     Scenario(
-        *("10s", "ten times the limit, in segments", segments),
+        *("10s", "messages of ten times the size limit, in segments", segments),
         nodes=WITH_STORE,
         peers=("ours-ours",),
         is_segmented=True,
@@ -313,7 +316,7 @@ SCENARIOS: Final = (
         js_may_miss=(POISONED,),
     ),
     Scenario(
-        *("12", "ours tunes itself and misses 30 %", auto_beside_js),
+        *("12", "this SDK with `auto` misses 30 % of the messages", auto_beside_js),
         nodes=WITH_STORE,
         services=WITHOUT_LEAF,
         peers=WITH_JS,

@@ -1,7 +1,7 @@
-"""The options of a channel as flags: every command that opens a channel has the same ones.
+"""Command-line flags for a channel's options, the same for every command that opens a channel.
 
-`--help` shows the few that people need, `--help-all` all of them. `-o name=value`, the environment
-and a file give every option as well (`reliable_channel.config`).
+`--help` shows the few flags that people need, and `--help-all` shows all flags. `-o name=value`,
+the environment and a file can also set every option (`reliable_channel.config`).
 """
 
 import functools
@@ -116,34 +116,34 @@ _ANY_SENDER: Final = Annotated[
 
 @dataclass(frozen=True)
 class ChannelArguments:
-    """The arguments of a channel that flags, environment and file gave."""
+    """Arguments of a channel from flags, the environment and a configuration file."""
 
     given: dict[str, Any]
-    """Values of options by their flat names."""
+    """Values of the given options, by flat option names."""
     config: Path | None = None
-    """The file that `--config` names."""
+    """Path of the file that `--config` names."""
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """Given addresses. Empty if the channel uses its default."""
+        """Given node addresses, or an empty tuple if the channel uses its default."""
         return tuple(self.given.get("node", ()))
 
     @property
     def state(self) -> str | None:
-        """The state that was named."""
+        """State file that the arguments name, or None."""
         return self.given.get("state")
 
     @property
     def names_sender(self) -> bool:
-        """True if a `sender_id` was given."""
+        """True if the arguments name a `sender_id`."""
         return "sender_id" in self.given
 
     def of_sender(self, sender_id: str) -> "ChannelArguments":
-        """Return the same for another sender, without state."""
+        """Return the same arguments for another sender, without saved state."""
         return ChannelArguments(self.given | {"sender_id": sender_id, "state": None}, self.config)
 
     def joined(self, invitation: str) -> "ChannelArguments":
-        """Return the same with the values of an invitation. Flags override them.
+        """Return the same arguments with the values of an invitation, which flags override.
 
         Raises:
             ValueError: as `ReliableChannel.join`.
@@ -157,7 +157,7 @@ class ChannelArguments:
     def channel(
         self, *, default_state: str | None = None, wait_for_node: bool = False
     ) -> "ReliableChannel":
-        """Return the channel that the flags describe.
+        """Return the channel that the arguments describe.
 
         Raises:
             ValueError: an option outside of its limits.
@@ -176,7 +176,7 @@ class ChannelArguments:
 def with_channel_flags(
     command: Callable[Concatenate[ChannelArguments, P], None], *, needs_sender: bool = True
 ) -> Callable[..., None]:
-    """Add the flags of a channel to `command`, whose first argument is their `ChannelArguments`."""
+    """Add the flags of a channel to `command`, which gets their values as its first argument."""
     common = _COMMON if needs_sender else _COMMON | {"sender_id": _ANY_SENDER}
 
     @functools.wraps(command)
@@ -251,7 +251,7 @@ _HELP_ALL: Final = inspect.Parameter(
     default=False,
 )
 NO_FLAGS: Final = frozenset({"marker", "marker_required", "require_signatures"})
-"""Options that go with bytes, or with an object."""
+"""Options without a flag, because their values are bytes or objects."""
 
 
 def _parameters() -> dict[str, inspect.Parameter]:

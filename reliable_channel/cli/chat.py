@@ -1,4 +1,4 @@
-"""`reliable-channel chat`: type and read in a terminal."""
+"""Command `reliable-channel chat`, to type and read messages in a terminal."""
 
 import logging
 import signal
@@ -41,11 +41,12 @@ if TYPE_CHECKING:
 COLOURS = ("cyan", "magenta", "green", "yellow", "blue", "red")
 PROMPT = "> "
 EARLIER = 10
-"""Messages of an earlier session that are shown at the start."""
+"""Number of earlier messages that are shown at the start."""
 EARLIEST_MS: Final = 1_600_000_000_000
-"""Smallest Lamport timestamp (ms) that is a time. The sender of a smaller one counts from 0."""
+"""Smallest Lamport timestamp (ms) that is shown as a time of day. The clock of a sender with a
+smaller timestamp counts from 0."""
 LATE_MS: Final = 1_000
-"""Delay from which `/why` explains a message of another participant (ms)."""
+"""Delay (ms) from which `/why` explains a message of another participant."""
 NEWEST: Final = 1_000
 """Number of participants whose last message `/why` can explain."""
 HELP: Final = (
@@ -77,7 +78,8 @@ def chat(
 ) -> None:
     """Chat in a terminal. Each line that you type is sent. A tick means that a peer received it.
 
-    `/who` shows the participants, `/why` what happened to your messages, `/help` all commands.
+    `/who` shows the participants, `/why` explains what happened to your messages, `/help` lists all
+    commands.
     """
     needs_input()
     if join is not None:
@@ -94,9 +96,10 @@ def chat(
 
 
 class ScreenHandler(logging.Handler):
-    """Handler that prints log lines inside the conversation. Another handler would tear its lines.
+    """Log handler that prints log lines inside the conversation. Any other handler would break the
+    lines of the conversation.
 
-    Records of events are dropped, because the conversation shows the events themselves.
+    Log records of events are dropped, because the conversation shows the events.
     """
 
     def __init__(self, screen: Screen) -> None:
@@ -104,7 +107,7 @@ class ScreenHandler(logging.Handler):
         self._screen = screen
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Show a record of the log."""
+        """Show a log record in the conversation."""
         if not hasattr(record, "event"):
             self._screen.show(Text(printable(record.getMessage()), "yellow"))
 
@@ -127,7 +130,7 @@ async def _follow_resizes(screen: Screen) -> None:
 
 
 class ChatScreen:
-    """Channel with the view of it that a person has."""
+    """Channel and terminal screen of a chat."""
 
     def __init__(self, channel: "ReliableChannel", screen: Screen) -> None:
         self.screen = screen
@@ -142,7 +145,7 @@ class ChatScreen:
         """True if the last message was one."""
 
     def begin(self) -> None:
-        """Show the channel, the participants, and the end of the history."""
+        """Show the channel, the participants, and the last messages."""
         channel, show = self._channel, self.screen.show
         out.print(
             Text.assemble(
@@ -162,7 +165,7 @@ class ChatScreen:
             self._end_history()
 
     async def read_lines(self) -> None:
-        """Send what is typed, line by line, until the end of the input."""
+        """Send each typed line, until the input ends."""
         with suppress(ImportError, AttributeError):
             import readline  # gives `input` its line editing
 
@@ -184,7 +187,7 @@ class ChatScreen:
                 await self._send(line[1:] if is_escaped else line)
 
     async def show_events(self) -> None:
-        """Show what happens, until the channel is closed."""
+        """Show the events of the channel until it is closed."""
         async for event in self._channel.events():
             self._follow_history(event)
             self._note(event)

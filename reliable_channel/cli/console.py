@@ -1,4 +1,4 @@
-"""Consoles, and the form in which a person sees errors."""
+"""Consoles of the command line, and the form in which errors are printed."""
 
 import logging
 import os
@@ -18,7 +18,7 @@ class PipeConsole(Console):
     """Console that lets the command handle a closed pipe."""
 
     def on_broken_pipe(self) -> None:
-        """Raise the error, because rich would exit within the command's tasks."""
+        """Raise the error, because rich would end the process inside the tasks of a command."""
         raise
 
 
@@ -29,8 +29,8 @@ INDENT = "    "
 
 @contextmanager
 def errors() -> Iterator[None]:
-    """Turn expected errors into one line each on standard error. Exit with the status of the
-    first."""
+    """Print each expected error as one line on standard error. Exit with the status of the first
+    error."""
     status = ExitCode.DONE
     try:
         yield
@@ -61,7 +61,7 @@ def _give_up_output() -> None:
 
 
 def needs_input() -> None:
-    """Check that there is a standard input.
+    """Check that the process has a standard input.
 
     Raises:
         ValueError: it is closed.
@@ -71,23 +71,23 @@ def needs_input() -> None:
 
 
 def text_of(error: BaseException) -> str:
-    """Return the text of an error, with the plugin that it names in a note."""
+    """Return the text of an error, with the name of a plugin in its note."""
     notes = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
     return (str(error) or type(error).__name__) + notes
 
 
 def say(text: str, *, style: str | None = None) -> None:
-    """Print a line as it is, however long."""
+    """Print a line without wrapping, however long it is."""
     out.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def warn(text: str) -> None:
-    """Print a warning on standard error. The command continues."""
+    """Print a warning on standard error, while the command continues."""
     _complain("warning:", "bold yellow", text)
 
 
 def fail(text: str) -> None:
-    """Print in one line on standard error why the command fails."""
+    """Print the reason why the command fails, as one line on standard error."""
     _complain("error:", "bold red", text)
 
 
@@ -97,19 +97,18 @@ def _complain(label: str, style: str, text: str) -> None:
 
 
 class PrintableFormatter(logging.Formatter):
-    """Log formatter that escapes like error lines, because a line may contain a node's own
-    words."""
+    """Log formatter that escapes unprintable characters, because a line may quote a node's text."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        """Return the message as one line."""
+        """Return the log record as one line."""
         return printable(super().formatMessage(record))
 
 
 def show(line: Text) -> None:
-    """Print a line of a conversation.
+    """Print one line of a conversation.
 
-    If it is wider than the terminal, its further rows are indented. None of them then looks like a
-    line of another participant.
+    If the line is wider than the terminal, its further rows are indented. An indented row cannot
+    look like a line of another participant.
     """
     if not out.is_terminal:
         out.print(line, soft_wrap=True)
@@ -121,12 +120,12 @@ def show(line: Text) -> None:
 
 
 def rows_of(line: Text) -> list[Text]:
-    """Return the rows of a line in the width of the terminal, indented except for the first."""
+    """Return the rows of a line in the terminal's width, all but the first indented."""
     return list(line.wrap(out, max(columns() - len(INDENT), 1), overflow="fold"))
 
 
 def columns() -> int:
-    """Return the terminal's width, even if `COLUMNS` in the environment is larger."""
+    """Return the width of the terminal, even if the variable `COLUMNS` is larger."""
     with suppress(OSError):
         if own := os.get_terminal_size(out.file.fileno()).columns:
             return min(own, out.width)
@@ -135,8 +134,8 @@ def columns() -> int:
 
 @contextmanager
 def terminal_restored() -> Iterator[None]:
-    """Restore the terminal. A line that is being typed when the process ends would otherwise leave
-    it without echo."""
+    """Restore the terminal at the end of the block. If the process ends while a line is typed, the
+    terminal would otherwise not show typed text."""
     if not sys.stdin.isatty():
         yield
         return
@@ -148,7 +147,7 @@ def terminal_restored() -> Iterator[None]:
 
 
 def leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
-    """Return the exceptions of a group and of the groups in it."""
+    """Yield the exceptions in a group and in the groups inside it."""
     for error in group.exceptions:
         if isinstance(error, BaseExceptionGroup):
             yield from leaves(error)

@@ -1,8 +1,9 @@
-"""The sockets of `reliable-channel node`, bound before the program is loaded.
+"""Sockets of `reliable-channel node`, which are bound before the program is loaded.
 
-Loading the program takes a second, and several on a busy machine. A refused client stays away,
-js-waku for a minute. A client in the socket's queue is served. The flags are read twice, here only
-roughly. The command closes a socket that it does not need, and binds a missing one.
+Loading the program takes a second, or several seconds on a busy machine. A client whose connection
+is refused does not come back for a while (js-waku for a minute). A client in the queue of a bound
+socket waits and is then served. The flags are parsed here only roughly, and again by the command.
+The command closes each socket that it does not need, and binds each missing socket.
 """
 
 import os
@@ -17,7 +18,7 @@ from waku.node.listening import listening_socket
 __all__ = ["BOUND", "bind_early"]
 
 BOUND: Final[list[socket.socket]] = []
-"""Sockets of this process that listen already."""
+"""Sockets of this process that already listen."""
 
 HOST: Final = "127.0.0.1"
 PORT: Final = 8645
@@ -28,7 +29,7 @@ _LIBP2P: Final = re.compile(r"/ip[46]/([^/]+)/tcp/([0-9]+)(/wss?)?")
 
 
 def bind_early(arguments: Sequence[str], environment: Mapping[str, str] = os.environ) -> None:
-    """Bind the addresses in a command line of `node`. The command reports errors.
+    """Bind the addresses in the arguments of the command `node`. The command itself reports errors.
 
     Args:
         arguments: those after `node`.

@@ -1,4 +1,5 @@
-"""Commands that are loaded when they are run or completed. Help needs only their names."""
+"""Commands whose module is loaded when the command is run or completed. The help of the program
+needs only the names of the commands."""
 
 from importlib import import_module
 from typing import Any
@@ -10,10 +11,10 @@ from .logs import log_options
 
 
 def lazy_command(app: typer.Typer, name: str, module: str, summary: str) -> None:
-    """Add a command whose module is loaded when it is used.
+    """Add a command to the program whose module is loaded on first use.
 
-    `register(app)` of the module adds the command itself. `summary` is the first paragraph of its
-    help, for the list of commands.
+    The function `register(app)` of the module adds the real command. `summary` is the first
+    paragraph of the command's help, for the list of commands.
     """
 
     class Lazy(TyperCommand):
@@ -27,7 +28,7 @@ def lazy_command(app: typer.Typer, name: str, module: str, summary: str) -> None
 
 
 def loaded_command(name: str, module: str) -> TyperCommand:
-    """Return the command of this name that a module registers."""
+    """Return the command with a name that a module registers."""
     own = typer.Typer(rich_markup_mode=None)
     own.callback()(lambda: None)  # a group also of a single command
     import_module(module).register(own)

@@ -1,4 +1,4 @@
-"""`-v` and `--log-level` of every command: the log on standard error."""
+"""Flags `-v` and `--log-level` of every command, for the log on standard error."""
 
 import logging
 from typing import Annotated, Any, Final, Literal, get_args
@@ -14,7 +14,7 @@ _FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 def log_to_stderr(level: str) -> None:
-    """Write records of this level and above to standard error, one printable line each."""
+    """Write log records of a level or above to standard error, one printable line each."""
     _handle(PrintableFormatter(_FORMAT))
     for name in LOGGERS:
         logging.getLogger(name).setLevel(level.upper())
@@ -28,7 +28,7 @@ def _handle(formatter: logging.Formatter) -> None:
 
 
 def log_options() -> list[Any]:
-    """Return the two flags as parameters of a command."""
+    """Return the flags `-v` and `--log-level` as parameters of a command."""
     carrier = typer.Typer(add_completion=False)
     carrier.command()(_flags)
     return list(typer.main.get_command(carrier).params)

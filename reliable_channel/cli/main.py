@@ -1,4 +1,4 @@
-"""The command line's entry point."""
+"""Entry point of the command line."""
 
 import logging
 import os
@@ -33,7 +33,7 @@ COMMANDS: Final = {
     "plugins": "List the plugins: their distributions, and the schemes and names that they "
     "register.",
 }
-"""Built-in commands, each in the module of its name, with the text of its help."""
+"""Built-in commands and their help texts, each in the module of its name."""
 STATE_COMMANDS: Final = {
     "list": "List state files, each with its channel, participant and contents.",
     "check": "Read every row of a file and print any damage. The exit status is then 1.",
@@ -42,7 +42,7 @@ STATE_COMMANDS: Final = {
     "backup": "Copy a file, also while a channel has it open.",
     "restore": "Replace a file by a copy. The earlier file stays beside it.",
 }
-"""Commands of the group `state`."""
+"""Commands of the group `state`, with their help texts."""
 PACKAGES: Final = {
     "audit": "reliable-channel-audit",
     "bot": "reliable-channel-status",
@@ -52,20 +52,20 @@ PACKAGES: Final = {
     "sweep": "reliable-channel-lab",
     "watch": "reliable-channel-watch",
 }
-"""Packages of the commands that plugins of this project add."""
+"""Packages of this project's plugins that add commands, by command."""
 HELP_COLUMNS: Final = 76
 EXIT_CODES: Final = "\b\nExit status:\n" + "\n".join(
     fill(f"{code.value:3}  {code.meaning}", HELP_COLUMNS, subsequent_indent=5 * " ")
     for code in ExitCode
 )
-"""List for the end of the help. `\\b` keeps its lines."""
+"""List of exit statuses for the end of the help. The character `\b` keeps the line breaks."""
 
 
 class Program(TyperGroup):
-    """Group of all commands. It handles errors before click does."""
+    """Group of all commands, which handles errors before click does."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command. An expected error ends it with one line."""
+        """Run a command, and print an expected error as one line."""
         with errors():
             try:
                 return super().invoke(ctx)
@@ -74,7 +74,7 @@ class Program(TyperGroup):
                 raise
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command of the first word.
+        """Return the command that the first argument names.
 
         Raises:
             click.UsageError: no such command. The text names the package that provides it.
@@ -85,7 +85,7 @@ class Program(TyperGroup):
 
 
 def command_line() -> typer.Typer:
-    """Return the command line with all its commands, those of plugins included."""
+    """Return the command line with all commands, those of plugins included."""
     app = typer.Typer(
         cls=Program,
         name="reliable-channel",
@@ -132,7 +132,8 @@ def _reliable_channel(
 
 
 def run() -> NoReturn:
-    """Run the command line and end the process. An expected error is one line, not a traceback."""
+    """Run the command line and end the process. An expected error is printed as one line, not as a
+    traceback."""
     if logging.lastResort is not None:  # what is logged goes to standard error
         logging.lastResort.setFormatter(PrintableFormatter())
     status: int | str | None = 0

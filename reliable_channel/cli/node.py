@@ -1,6 +1,6 @@
-"""`reliable-channel node`: the embedded Waku node as a server.
+"""Command `reliable-channel node`, which runs the embedded Waku node as a server.
 
-Flags that set an option of `NodeOptions` or `Listen` have its type and default.
+A flag for an option of `NodeOptions` or `Listen` has the type and the default of the option.
 """
 
 import inspect
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Texts = list[str]
 Flag = tuple[type, str, str]
-"""Type, name and help of a flag."""
+"""Type, name and help text of a flag."""
 
 OPTIONS: Final[dict[str, Flag]] = {
     "cluster_id": (int, "--cluster-id", "The network's cluster."),
@@ -64,9 +64,9 @@ def register(app: typer.Typer) -> None:
 
 
 def configured(names: Mapping[str, bool], file: Path | None) -> dict[str, Any]:
-    """Return the flags of the table `[node]` of a file, overridden by the environment.
+    """Return the options in the table `[node]` of a file, overridden by the environment.
 
-    `names` says which flags can be repeated.
+    `names` tells which options accept several values.
 
     Raises:
         ValueError, OSError: as `reliable_channel.config.settings`.

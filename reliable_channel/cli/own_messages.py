@@ -1,4 +1,4 @@
-"""State of the messages that a person typed, for ticks and for `/why`."""
+"""State of the messages that a person typed in a chat, for ticks and for `/why`."""
 
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -12,22 +12,22 @@ REMEMBERED: Final = 1_000
 EXPLAINED: Final = 5
 """Number of newest messages that `/why` explains."""
 QUIET_S: Final = 20
-"""Typical time until an acknowledgement in a quiet channel."""
+"""Typical time (s) until an acknowledgement in a quiet channel."""
 
 
 @dataclass(slots=True)
 class OwnMessage:
     text: str
     line: Line | None
-    """Position of the message's line on the terminal."""
+    """Line of the message on the terminal, or None."""
     sent_at_ms: int
     state: str = "accepted"
-    """`accepted`, `published`, `acknowledged` or `failed`."""
+    """State of the message, out of `accepted`, `published`, `acknowledged` and `failed`."""
     detail: str = ""
 
 
 class OwnMessages:
-    """The newest messages, by id."""
+    """Newest messages of the person, by message id."""
 
     def __init__(self) -> None:
         self._messages: OrderedDict[str, OwnMessage] = OrderedDict()
@@ -42,22 +42,22 @@ class OwnMessages:
             self.published(message_id)
 
     def published(self, message_id: str) -> None:
-        """Mark a message that a node accepted."""
+        """Mark a message as published, because a node accepted it."""
         if (own := self._messages.get(message_id)) is None:
             self._early = {message_id: "published"}
         elif own.state == "accepted":
             own.state = "published"
 
     def acknowledged(self, message_id: str, by: str) -> OwnMessage | None:
-        """Mark a message that a participant received."""
+        """Mark a message as acknowledged, because a participant received it."""
         return self._ended(message_id, "acknowledged", by)
 
     def failed(self, message_id: str, reason: str) -> OwnMessage | None:
-        """Mark a message that is not sent any more."""
+        """Mark a message as failed, because it is not sent any more."""
         return self._ended(message_id, "failed", reason)
 
     def why(self, health: ChannelHealth, now_ms: int) -> Iterator[str]:
-        """Explain the newest messages, and the parts of the channel that fail."""
+        """Explain the state of the newest messages, and the parts of the channel that fail."""
         for own in list(self._messages.values())[-EXPLAINED:]:
             age_s = max(0, now_ms - own.sent_at_ms) // 1000
             match own.state:

@@ -1,10 +1,12 @@
-"""`reliable-channel peer`: a participant driven by JSON lines, for test harnesses in any language.
+"""Command `reliable-channel peer`, a participant driven by JSON lines, for test harnesses in any
+language.
 
-In: `{"op":"send","ref":…,"payload":<base64>}` (and `idempotency_key`, if wanted),
-`{"op":"send_ephemeral",…}`, `{"op":"log"}`, `{"op":"statistics"}`, `{"op":"cut_off","value":true}`,
-`{"op":"stop"}`. With `--manual-confirm` also `{"op":"confirm","message_id":…}` for each handled
-message. Out: `{"event":"ready"}` first, one object an event, answers (`accepted`, `log`,
-`statistics`, `confirmed`, `error`) that repeat `ref`, and `{"event":"stopped"}` last.
+The commands are `{"op":"send","ref":…,"payload":<base64>}` (with `idempotency_key`, if wanted),
+`{"op":"send_ephemeral",…}`, `{"op":"log"}`, `{"op":"statistics"}`, `{"op":"cut_off","value":true}`
+and `{"op":"stop"}`. With `--manual-confirm`, the command `{"op":"confirm","message_id":…}` confirms
+a handled message. The output has one object an event, from `{"event":"ready"}` to
+`{"event":"stopped"}`. Each answer (`accepted`, `log`, `statistics`, `confirmed`, `error`) repeats
+the `ref` of its command.
 """
 
 import json
@@ -72,7 +74,8 @@ async def _obey(channel: "ReliableChannel", unconfirmed: dict[str, MessageReceiv
 async def obey_line(
     channel: "ReliableChannel", line: bytes, unconfirmed: dict[str, MessageReceived]
 ) -> bool:
-    """Execute one line and answer it. Return False for `stop`."""
+    """Execute the command in one input line, and print the answer. Return False after the command
+    `stop`."""
     ref: object = None
     try:
         command = _command(line)
@@ -166,7 +169,7 @@ def _entries(channel: "ReliableChannel") -> list[dict[str, object]]:
 async def write_events(
     channel: "ReliableChannel", unconfirmed: dict[str, MessageReceived] | None
 ) -> None:
-    """Write each event as a line, and confirm it at once if `unconfirmed` is None."""
+    """Print each event as a line, and confirm it at once if `unconfirmed` is None."""
     async for event in channel.events(confirm=unconfirmed is None):
         # Written first: what a harness did not read before it ended must be emitted again.
         write(record(event, _now_ms()))
@@ -193,7 +196,7 @@ def _say(event: str, **values: object) -> None:
 
 
 def write(values: dict[str, object]) -> None:
-    """Write one line of JSON."""
+    """Print a JSON object as one line."""
     sys.stdout.write(json.dumps(values, separators=(",", ":")) + "\n")
     sys.stdout.flush()
 

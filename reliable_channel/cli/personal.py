@@ -1,4 +1,4 @@
-"""Channels of people. Their state has a default place."""
+"""Channels of a person's commands, whose state has a default folder."""
 
 import os
 import sys
@@ -21,16 +21,16 @@ PRIVATE: Final = 0o700
 
 
 def personal_state() -> str:
-    """Return the default folder for the state of commands."""
+    """Return the default folder for the saved state of commands."""
     return f"sqlite:///{data_directory()}/{{channel_id}}/{{sender_id}}.db"
 
 
 @asynccontextmanager
 async def personal_channel(arguments: ChannelArguments) -> AsyncIterator["ReliableChannel"]:
-    """Open the channel that the flags describe, with state by default.
+    """Open the channel that the arguments describe, with saved state by default.
 
-    The first command of a user owns the default file. A second command at the same time has no
-    state.
+    The first running command of a user gets the default state file. A second command at the same
+    time runs without saved state.
     """
     default = None
     if arguments.state is None:
@@ -69,7 +69,7 @@ def _make(folder: Path) -> None:
 
 
 def data_directory() -> Path:
-    """Return the folder for the data of applications on this platform.
+    """Return the folder for application data on this platform.
 
     Raises:
         StateUnavailable: this user has no home.

@@ -1,4 +1,5 @@
-"""Commands of plugins. A failing plugin is named, and the others work."""
+"""Commands that plugins add to the command line. If a plugin fails, the program names it, and the
+commands of other plugins work."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -15,7 +16,7 @@ HOOK: Final = "register_commands"
 
 
 def add_commands_of_plugins(app: typer.Typer) -> None:
-    """Let every plugin that works add its commands."""
+    """Let every plugin that can be loaded add its commands."""
     try:
         registry, problems = working_registry()
     except PluginError as error:
@@ -31,8 +32,8 @@ def add_commands_of_plugins(app: typer.Typer) -> None:
 
 
 def commands_of_plugins() -> dict[str, list[str]]:
-    """Names of the commands that each working plugin adds. The commands of a group have the group's
-    name in front."""
+    """Return the names of the commands that each working plugin adds. For a command in a group, the
+    name begins with the group's name."""
     found: dict[str, list[str]] = {}
     registry, _ = working_registry()
     for plugin in _with_commands(registry):

@@ -1,4 +1,4 @@
-"""`reliable-channel plugins`: installed plugins, their distributions, and what they register."""
+"""Command `reliable-channel plugins`, which lists installed plugins and what they register."""
 
 import json
 from dataclasses import asdict, replace

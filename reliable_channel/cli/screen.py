@@ -1,7 +1,8 @@
-"""A conversation on a terminal, above the line that is being typed.
+"""Conversation on a terminal, shown above the line that is being typed.
 
-Lines can get a mark later, such as a tick. Counting rows finds them. After the terminal was
-resized, the lines that fit are written again. Without a terminal, lines are only printed.
+A shown line can get a mark later, such as a tick. To find the line again, the screen counts rows.
+If the terminal changes its size, the lines that fit are written again. If the output is no
+terminal, lines are only printed.
 """
 
 import sys
@@ -17,12 +18,12 @@ from rich.text import Text
 from .console import INDENT, columns, out, rows_of
 
 KEPT: Final = 1_000
-"""Lines that can still be marked, or written again."""
+"""Maximum number of lines that can still be marked or written again."""
 
 
 @dataclass(eq=False, slots=True)
 class Line:
-    """Line of the conversation on the screen."""
+    """Shown line of the conversation."""
 
     text: Text
     mark: tuple[str, str] = ("", "")
@@ -30,13 +31,13 @@ class Line:
 
     @property
     def shown(self) -> Text:
-        """The text with its mark."""
+        """Text of the line with its mark."""
         sign, style = self.mark
         return Text.assemble((sign, style), " ", self.text) if sign else self.text
 
 
 class Screen:
-    """Lines of the conversation, with the prompt below."""
+    """Lines of the conversation, with the prompt below them."""
 
     def __init__(self, prompt: str) -> None:
         self.is_terminal: Final = sys.stdin.isatty() and sys.stdout.isatty()
@@ -45,7 +46,7 @@ class Screen:
         self._lines: deque[Line] = deque(maxlen=KEPT)
 
     def show(self, text: Text, mark: tuple[str, str] = ("", "")) -> Line:
-        """Show a line above the prompt."""
+        """Show a line of the conversation above the prompt."""
         line = Line(text, mark)
         self._lines.append(line)
         if not self.is_terminal:
@@ -55,7 +56,7 @@ class Screen:
         return line
 
     def typed(self, text: str) -> None:
-        """Remove a typed line, because it is shown again with a mark."""
+        """Remove the line that was just typed, because it is shown again with a mark."""
         self._is_typing = False
         if self.is_terminal:
             rows = _rows(self._prompt + text)
@@ -63,7 +64,7 @@ class Screen:
             sys.stdout.flush()
 
     def typing(self) -> None:
-        """Show the prompt from now on."""
+        """Show the prompt below the lines from now on."""
         self._is_typing = True
 
     def mark(self, line: Line, sign: str, style: str) -> bool:
@@ -85,7 +86,7 @@ class Screen:
         return True
 
     def resized(self) -> None:
-        """Write again the lines that fit, because rows have changed."""
+        """Write the lines that fit again, because the terminal changed its size."""
         if not self.is_terminal:
             return
         room, lines = out.height - 2, deque[Line]()

@@ -1,4 +1,4 @@
-"""`reliable-channel send`: one message from the shell, acknowledged or not."""
+"""Command `reliable-channel send`, which sends one message."""
 
 import json
 import sys
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..conversation import Request
 
 DISPATCH_TIMEOUT_S = 10.0
-"""Time limit for the node to accept the message (s)."""
+"""Time (s) in which a node must accept the message."""
 
 
 def register(app: typer.Typer) -> None:
@@ -30,11 +30,12 @@ def register(app: typer.Typer) -> None:
 
 @dataclass
 class SendResult:
-    """Outcome of a message, for `--json` and the exit status."""
+    """Outcome of sending a message, for `--json` and the exit status."""
 
     code: ExitCode
     status: str
-    """`sent`, `acknowledged`, `failed`, `not-sent` or `not-acknowledged`."""
+    """Outcome of the message, out of `sent`, `acknowledged`, `failed`, `not-sent` and
+    `not-acknowledged`."""
     detail: str = ""
     """Participant that acknowledged the message, or the reason for a failure."""
 
@@ -54,8 +55,8 @@ def send(
 ) -> None:
     """Send one message and print its id.
 
-    The exit status is 1 if the message was refused or not acknowledged within --wait. It is 3 if no
-    node accepted it.
+    The exit status is 1 if the message was refused or not acknowledged within --wait. The exit
+    status is 3 if no node accepted the message.
     """
     if text == "-":
         needs_input()
@@ -82,7 +83,7 @@ def send(
 
 
 async def outcome(channel: "ReliableChannel", request: "Request", wait_s: float) -> SendResult:
-    """Wait until the message is dispatched, and then `wait_s` until it is acknowledged."""
+    """Wait until the message is sent, and then up to `wait_s` until it is acknowledged."""
     is_dispatched = False
     with anyio.move_on_after(DISPATCH_TIMEOUT_S) as waiting:
         async for event in channel.events():

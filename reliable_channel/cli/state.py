@@ -1,4 +1,4 @@
-"""`reliable-channel state`: commands for state files, without opening a channel."""
+"""Command group `reliable-channel state`, for state files of channels that are not open."""
 
 import json
 import re
@@ -20,7 +20,7 @@ _AGE: Final = {"d": DAY_MS, "h": DAY_MS // 24}
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands of the group."""
+    """Add the commands of the group `state`."""
     app.command("list")(listed)
     app.command("check")(check)
     app.command("export")(export)
@@ -103,8 +103,8 @@ def prune(
 ) -> None:
     """Evict old messages and give the space back. Peers and Store still have them.
 
-    Nothing else may have the file open. To do this all the time, open the channel with
-    limits.retention_ms.
+    No other program may have the file open. To evict old messages all the time, open the channel
+    with limits.retention_ms.
     """
     from ..state.files import prune as prune_file
 

@@ -1,4 +1,5 @@
-"""Requests and their results. `send` returns a request, and a program may wait for its result."""
+"""Requests of an application, and their results. `send` returns a request, on whose result a
+program may wait."""
 
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
@@ -12,17 +13,15 @@ from ..errors import ChannelClosed
 from ..events import AnyEvent, DeliveryFailed, MessageAcknowledged, SendFailed, SendingMessage
 
 RESULTS_LIMIT: Final = 1_000
-"""Number of remembered results for a `send` that is repeated under its key. The oldest are dropped.
-A request that a program holds keeps its result in any case.
-
-A request that a program holds keeps its result in any case.
+"""Maximum number of remembered results of requests, for a `send` that is repeated under its key.
+The oldest results are dropped. A request object that a program keeps has its result in any case.
 """
 Result = MessageAcknowledged | DeliveryFailed | SendFailed
 OWN_EVENTS: Final = (SendingMessage, MessageAcknowledged, DeliveryFailed, SendFailed)
 
 
 class Outcome:
-    """Future result of one request."""
+    """Result of one request, which comes later."""
 
     __slots__ = ("_changed", "event", "is_closed", "is_known")
 
@@ -35,12 +34,12 @@ class Outcome:
         self.is_closed = False
 
     def notify(self) -> None:
-        """Wake those that wait for the result."""
+        """Wake the tasks that wait for the result."""
         if self._changed is not None:
             self._changed.notify()
 
     async def wait(self, within_s: float | None) -> bool:
-        """Wait for the result. Return True if it is known.
+        """Wait for the result, and return True if it is known in time.
 
         Raises:
             ChannelClosed: the channel was closed first.
@@ -55,7 +54,7 @@ class Outcome:
 
 
 class Outcomes:
-    """Results of own requests, by the message ids in events."""
+    """Results of own requests, by the message ids that events contain."""
 
     def __init__(self) -> None:
         self._pending: dict[str, Outcome] = {}
@@ -63,7 +62,7 @@ class Outcomes:
         self._known: OrderedDict[str, Outcome] = OrderedDict()
 
     def note(self, event: AnyEvent, at_ms: int) -> None:
-        """Note an event of an own message."""
+        """Note an event about an own message."""
         if isinstance(event, SendingMessage):
             self._pending[event.message_id] = Outcome()
         elif isinstance(event, Result):
@@ -75,7 +74,7 @@ class Outcomes:
             outcome.notify()
 
     def of(self, message_id: str, *, is_pending: bool) -> Outcome:
-        """Return the result of a request, which may have been accepted before a restart."""
+        """Return the result of a request, even if it was accepted before a restart."""
         found = self._pending.get(message_id) or self._known.get(message_id)
         if found is None:
             found = Outcome(is_known=not is_pending)
@@ -84,7 +83,7 @@ class Outcomes:
         return found
 
     def close(self) -> None:
-        """End all waiting, because the channel was closed."""
+        """End all waits for results, because the channel was closed."""
         for outcome in self._pending.values():
             outcome.is_closed = True
             outcome.notify()
@@ -100,15 +99,15 @@ class Request:
 
     @property
     def message_id(self) -> str:
-        """Message id that names the request in events: the id of its first segment."""
+        """Message id that names the request in events, which is the id of its first segment."""
         return self.message_ids[0]
 
     async def acknowledged(self, *, within_s: float | None = None) -> None:
-        """Wait until another participant is known to have the message.
+        """Wait until another participant is known to have received the message.
 
-        Without `within_s` (s) it waits for the result, which always comes: acknowledged, or failed
-        after all retries. If an earlier run of the program confirmed the result of a repeated
-        request, the request counts as acknowledged.
+        Without `within_s` (s), the call waits for the result, which always comes at last. A
+        repeated request counts as acknowledged if an earlier run of the program confirmed its
+        result.
 
         Raises:
             NotAcknowledged: not in time, or never. The text says what was missing. The message is

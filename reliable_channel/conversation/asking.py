@@ -1,6 +1,6 @@
-"""Open questions of both sides: own questions, and questions that this participant may answer.
+"""Open questions, both own questions and questions that this participant may answer.
 
-This module does not wait for the network. It stores a question or an answer in the step in which
+This module does not wait for the network. A question or an answer is stored in the step in which
 the channel delivers it.
 """
 
@@ -16,22 +16,22 @@ from .ask_pb2 import Envelope
 from .envelope import QUESTION_ID_BYTES, UnreadableEnvelope, decode, is_envelope
 
 QUESTIONS_LIMIT: Final = 1_000
-"""Maximum number of open questions. The oldest are dropped."""
+"""Maximum number of open questions of other participants. The oldest questions are dropped."""
 QUESTIONS_LIMIT_BYTES: Final = 16 * 1024 * 1024
-"""Maximum size of all open questions' payloads."""
+"""Maximum size of the payloads of all open questions (bytes)."""
 ANSWERS_LIMIT: Final = 1_000
-"""Maximum number of answers to one question. Further ones are late."""
+"""Maximum number of answers to one question. Further answers count as late."""
 
 
 class Heard(NamedTuple):
-    """A question or an answer, and the message that brought it."""
+    """Question or answer, with the message that carried it."""
 
     event: MessageReceived
     envelope: Envelope
 
 
 class OpenQuestion:
-    """A question of this participant, while it waits for answers."""
+    """Question of this participant that waits for answers."""
 
     def __init__(self, question_id: bytes) -> None:
         self.question_id: Final = question_id
@@ -42,7 +42,8 @@ class OpenQuestion:
         self._answered_by: set[str] = set()
 
     def take(self, heard: Heard) -> bool:
-        """Take the first answer of each participant, and return True if there is room."""
+        """Accept the first answer of each participant, and return True if the answer is
+        accepted."""
         sender_id = heard.event.sender_id
         if sender_id not in self._answered_by:
             if len(self._answered_by) >= ANSWERS_LIMIT:
@@ -53,13 +54,13 @@ class OpenQuestion:
         return True
 
     def close(self) -> None:
-        """End the wait for answers."""
+        """End the wait for answers to the question."""
         self.is_closed = True
         self.arrived.notify()
 
 
 class Asking:
-    """The open questions of one channel."""
+    """Open questions of one channel, own and received."""
 
     def __init__(self, sender_id: str, emit: Callable[[AnyEvent], None]) -> None:
         self._sender_id = sender_id
@@ -76,7 +77,7 @@ class Asking:
         self._is_closed = False
 
     def note(self, event: AnyEvent) -> None:
-        """Sort a question or an answer, and ignore other messages."""
+        """Note a question or an answer, and ignore other messages."""
         if not isinstance(event, MessageReceived) or not is_envelope(event.content):
             return
         try:
@@ -134,16 +135,17 @@ class Asking:
     # -- questions of this participant -------------------------------------------------------------
 
     def open(self, *unique: object) -> OpenQuestion:
-        """Wait for the answers to a question, as long as the result is kept.
+        """Keep a question open inside the `with` block, and collect its answers.
 
-        The question's id is derived from its unique parts.
+        The id of the question is derived from its unique parts.
         """
         parts = repr((self._sender_id, *unique)).encode()
         question_id = sha256(parts).digest()[:QUESTION_ID_BYTES]
         return self._open.setdefault(question_id, OpenQuestion(question_id))
 
     def close_question(self, question: OpenQuestion) -> None:
-        """End the wait. Unread and further answers count as late."""
+        """End the wait for answers to a question. Unread answers and further answers count as
+        late."""
         question.close()
         if self._open.get(question.question_id) is question:  # else it was asked again
             del self._open[question.question_id]
@@ -162,7 +164,7 @@ class Asking:
         )
 
     def close(self) -> None:
-        """End all waiting, because the channel was closed."""
+        """End all waits for questions and answers, because the channel was closed."""
         self._is_closed = True
         self.arrived.notify()
         for question in self._open.values():

@@ -10,14 +10,14 @@ from .._arguments import checked_payload
 
 T = TypeVar("T")
 JsonValue = dict[str, Any] | list[Any] | str | int | float | bool | None
-"""Value that JSON can represent."""
+"""Type of the values that JSON can represent."""
 
 
 class Codec(Protocol[T]):
     """Conversion of values of one type to payloads and back."""
 
     def encode(self, value: T, /) -> bytes:
-        """Return the payload of a value."""
+        """Return the payload for a value."""
         ...
 
     def decode(self, payload: bytes, /) -> T:
@@ -26,7 +26,7 @@ class Codec(Protocol[T]):
 
 
 class Functions:
-    """Codec made of two functions."""
+    """Codec that consists of two functions."""
 
     def __init__(self, encode: Callable[[Any], bytes], decode: Callable[[bytes], Any]) -> None:
         self.encode: Final = encode
@@ -42,10 +42,10 @@ def json() -> Codec[JsonValue]: ...
 @overload
 def json(kind: type[T]) -> Codec[T]: ...
 def json(kind: type[Any] | None = None) -> Codec[Any]:
-    """Return the codec of JSON values, or of one type as JSON.
+    """Return the codec of JSON values, or of values of one type as JSON.
 
-    A `kind` is a pydantic model. With msgspec installed, it can also be a `Struct`, a dataclass, a
-    `TypedDict` or another type of msgspec. Payloads are UTF-8 without white space.
+    A `kind` may be a pydantic model. With msgspec, a `kind` may also be a `Struct`, a dataclass or
+    a `TypedDict`. The payload is JSON in UTF-8 without white space.
 
     Raises:
         ValueError: no library for this type is installed. The text names one.

@@ -1,4 +1,4 @@
-"""The conversation in one open channel, and its link to the runtime."""
+"""Conversation in one open channel, and its connection to the runtime."""
 
 from collections.abc import AsyncIterator, Callable
 from functools import partial
@@ -17,15 +17,16 @@ from .envelope import UnreadableEnvelope, decode, encode, is_envelope
 from .presence import SIGNS, Presence
 
 ANSWER_KEY: Final = "reliable_channel.answer/"
-"""Prefix of the idempotency keys of answers. The ids of the asker and the question follow."""
+"""Prefix of the idempotency keys of answers, followed by the ids of asker and question."""
 EARLIER: Final = 100
-"""Log entries of an earlier run from which participants are restored."""
+"""Number of log entries of an earlier run from which known participants are restored."""
 NAMED: Final = 5
-"""Maximum number of participants that an error lists."""
+"""Maximum number of participants that the text of an error lists."""
 
 
 class Conversation:
-    """Conversation that sees each event of a channel before its readers do. It never waits.
+    """Conversation that gets each event of a channel before its readers. No method of the
+    conversation waits for the network.
 
     Args:
         preset: the name of the channel's preset, for errors.
@@ -60,19 +61,19 @@ class Conversation:
         self.asking.note(event)
 
     def begin(self) -> None:
-        """Remember the participants whose messages are the newest of the log."""
+        """Restore the participants that sent the newest messages in the log."""
         for entry in self.runtime.engine.core.log.last(EARLIER):
             heard_ms, now_ms = entry.lamport_timestamp, self.runtime.now_ms()
             self.presence.heard(entry.sender_id, "message", heard_ms, now_ms)
 
     def close(self) -> None:
-        """End all waiting, because the channel was closed."""
+        """End all waits of the conversation, because the channel was closed."""
         self.is_closed = True
         self._outcomes.close()
         self.asking.close()
 
     async def send(self, payload: bytes, idempotency_key: str | None) -> Request:
-        """Accept a message, unless a message was already accepted under this key."""
+        """Accept a message, unless a message was already accepted under the idempotency key."""
         self._check_open()
         if idempotency_key is not None:
             checked_name("idempotency_key", idempotency_key)
@@ -102,7 +103,8 @@ class Conversation:
             await self.confirm(outcome.event)
 
     async def confirm(self, event: AnyEvent) -> None:
-        """Confirm an event. A closed channel has no task to write that."""
+        """Confirm that an event was handled. In a closed channel, no task can write the
+        confirmation."""
         if not self.is_closed:
             await self.runtime.confirm(event)
 
@@ -113,9 +115,10 @@ class Conversation:
     # -- questions ---------------------------------------------------------------------------------
 
     async def ask(self, content: bytes, key: str | None) -> tuple[Request, OpenQuestion]:
-        """Send a question. If it was sent before a restart, take the answers from the log.
+        """Send a question to all participants. If the question was sent before a restart, its
+        answers are taken from the log.
 
-        A question under a key keeps its id across restarts.
+        A question under an idempotency key keeps its id across restarts.
         """
         unique = (self.runtime.now_ms(), next(self._numbers)) if key is None else (key,)
         question = self.asking.open(*unique)  # first, because an answer may be fast
@@ -134,7 +137,7 @@ class Conversation:
         return request
 
     async def ignore(self, heard: Heard) -> None:
-        """Confirm that a question was handled.
+        """Confirm that a question was handled without an answer.
 
         Raises:
             ChannelClosed: the channel was closed.
@@ -155,7 +158,7 @@ class Conversation:
             await self.confirm(heard.event)  # the process ended before it did this
 
     def no_answer(self, request: Request, question: OpenQuestion, within_s: float) -> NoAnswer:
-        """Return the error of a question that was not answered in time."""
+        """Return the error for a question that no participant answered in time."""
         what = f"within {within_s:g} s: {self._why(request)}"
         return NoAnswer(request.message_id, question.question_id, what)
 

@@ -1,4 +1,5 @@
-"""Envelope of questions and answers (`proto/ask.proto`). All other payloads are plain."""
+"""Envelope for the payloads of questions and answers (`proto/ask.proto`). All other payloads have
+no envelope."""
 
 from typing import Final
 
@@ -15,7 +16,7 @@ _BEGINNING: Final = b"\x0d" + MAGIC.to_bytes(4, "little")
 
 
 class UnreadableEnvelope(ReliableChannelError):
-    """The payload begins as an envelope, but this version cannot read it."""
+    """The payload begins like an envelope, but this version cannot read the envelope."""
 
 
 def is_envelope(payload: bytes) -> bool:
@@ -24,14 +25,14 @@ def is_envelope(payload: bytes) -> bool:
 
 
 def encode(question_id: bytes, content: bytes, asker_id: str = "") -> bytes:
-    """Return the payload of a question, or of an answer to `asker_id`."""
+    """Return the payload of a question, or of an answer to the asker `asker_id`."""
     return Envelope(
         magic=MAGIC, version=VERSION, question_id=question_id, asker_id=asker_id, content=content
     ).SerializeToString(deterministic=True)
 
 
 def decode(payload: bytes) -> Envelope:
-    """Return the envelope in a payload.
+    """Return the envelope that a payload contains.
 
     Raises:
         UnreadableEnvelope: it is damaged, or of another version.

@@ -1,9 +1,9 @@
-"""Invitations: one text with all that a participant needs to join a channel.
+"""Invitation to a channel, a text with all that a participant needs to join.
 
     reliable-channel:?v=1&channel_id=ops&content_topic=…&node=http://10.0.0.7:8645&preset=auto
 
-Its parts are arguments of a channel by name. An invitation only chooses the network that a program
-uses. No part is evaluated, and no part names a file.
+The parts of an invitation are arguments of a channel, by name. An invitation only chooses the
+network that a program uses. No part of an invitation is evaluated or names a file.
 """
 
 import re
@@ -19,7 +19,7 @@ from ..transport.addresses import checked_addresses, default_content_topic
 SCHEME: Final = "reliable-channel"
 VERSION: Final = "1"
 MAX_CHARACTERS: Final = 4_096
-"""Maximum length of the text. A longer text does not fit a QR code."""
+"""Maximum length of an invitation (characters). A longer text would not fit into a QR code."""
 SHARED_OPTIONS: Final = (
     "bloom_capacity",
     "bloom_error_rate",
@@ -31,7 +31,7 @@ SHARED_OPTIONS: Final = (
     "repair_num_response_groups",
     "segmentation",
 )
-"""Options that must be equal for all participants, in addition to the dialect, by flat names."""
+"""Flat names of the options that must be equal for all participants, besides the dialect."""
 PARTS: Final = (
     "v",
     "channel_id",
@@ -45,11 +45,12 @@ PARTS: Final = (
 NODE: Final = re.compile(
     r"(https?|waku\+https?|waku\+messaging(\+https)?|enrtree|udp\+multicast|memory)://|libp2p:///|/|enr:"
 )
-"""URL schemes of addresses that name no file. Schemes of plugins may name files."""
+"""Pattern of node addresses that cannot name a file. Addresses with schemes of plugins might name
+files."""
 NETWORK: Final = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)*(?<!\.toml)")
-"""Names of networks, without paths of files."""
+"""Pattern of network names that are not paths of files."""
 KEY: Final = re.compile(r"[a-z0-9-]+:([0-9a-f]{2})+(\.([0-9a-f]{2})*)?")
-"""Encryption with its key in hex, as `SharesKey` returns it."""
+"""Pattern of an encryption with its key in hex, as `SharesKey` returns it."""
 
 
 def invitation(
@@ -62,9 +63,9 @@ def invitation(
     *,
     with_key: bool,
 ) -> str:
-    """Return the text that `join_arguments` reads.
+    """Return the invitation that `join_arguments` reads.
 
-    Credentials in addresses of nodes are left out.
+    Credentials in node addresses are left out.
 
     Raises:
         ValueError: an option is an object, which no text can carry; or the key is wanted, and the
@@ -101,7 +102,7 @@ def invitation(
 
 
 def joined(text: str, sender_id: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the channel arguments of an invitation and its reader, by flat names.
+    """Return the channel arguments of an invitation, completed with the reader's own arguments.
 
     Raises:
         ValueError: as `join_arguments`, or the channel is encrypted and there is no key.
@@ -115,7 +116,8 @@ def joined(text: str, sender_id: str, arguments: Mapping[str, Any]) -> dict[str,
 
 
 def join_arguments(text: str) -> dict[str, Any]:
-    """Return the channel arguments of an invitation. `encrypted` means that a key is needed.
+    """Return the channel arguments of an invitation. The value `encrypted` means that the channel
+    needs a key.
 
     Raises:
         ValueError: the text is not an invitation, or has a part that is unknown, twice there or

@@ -1,8 +1,10 @@
-"""Participants that were heard, and when. It is a record of signs, not a list of members.
+"""Participants that were heard in a channel, with the time. The record shows signs of life, and is
+not a list of members.
 
-The threshold for silence follows the sync schedule. An idle channel carries about one sync message
-an interval, of any of its N participants. So each participant is heard every N intervals on
-average. By `ROUNDS` times that, an honest participant was heard with a probability of 1 - e^-7.
+The time until a participant counts as silent follows the sync schedule. An idle channel carries
+about one sync message an interval, from any of its N participants. Each participant is therefore
+heard every N intervals on average. Within `ROUNDS` times N intervals, an honest participant is
+heard with a probability of 1 - e^-7.
 """
 
 from collections import OrderedDict
@@ -21,11 +23,13 @@ from ..events import (
 )
 
 ROUNDS: Final = 7
-"""Average waits for a participant's sync message after which it counts as silent: e^-7 is 0.1 %."""
+"""Number of average waits for a sync message after which a participant counts as silent."""
 PARTICIPANTS_LIMIT: Final = 1_000
-"""Maximum number of remembered participants. The longest silent one is evicted."""
+"""Maximum number of remembered participants. The participant that was silent for longest is removed
+first."""
 EARLIEST_MS: Final = 1_600_000_000_000
-"""Smallest Lamport timestamp (ms) that is a time. The sender of a smaller one counts from 0."""
+"""Smallest Lamport timestamp (ms) that is a time of day. The clock of a sender with a smaller
+timestamp counts from 0."""
 Sign = Literal["message", "ephemeral", "sync", "repair_request", "reconciliation"]
 SIGNS: Final[dict[type, Sign]] = {
     MessageReceived: "message",
@@ -38,19 +42,20 @@ SIGNS: Final[dict[type, Sign]] = {
 
 @dataclass(frozen=True, slots=True)
 class Participant:
-    """Another participant, with its last sign of life."""
+    """Other participant, with its last sign of life."""
 
     sender_id: str
     last_heard_ms: int
-    """Wall-clock time of the last sign (ms since 1970). For a message, the time of sending."""
+    """Wall-clock time of the last sign of life (ms since 1970). For a message, the value is the
+    time of sending."""
     heard_by: Sign
-    """Kind of the last sign."""
+    """Kind of the last sign of life."""
     is_silent: bool
-    """True if the last sign is older than the threshold."""
+    """True if the last sign of life is too long ago."""
 
 
 class Presence:
-    """Participants of one channel that were heard since it was opened.
+    """Participants of one channel that were heard since the channel was opened.
 
     Args:
         sync_interval_ms: the interval of sync messages (ms). 0 if there are no sync messages.
@@ -73,23 +78,24 @@ class Presence:
         self._changed = Notifier()
 
     def participants(self) -> tuple[Participant, ...]:
-        """Return the participants, most recently heard first."""
+        """Return the participants, with the most recently heard participant first."""
         return tuple(sorted(self._heard.values(), key=lambda one: -one.last_heard_ms))
 
     @property
     def silent_after_ms(self) -> int | None:
-        """Threshold of silence (ms), or None without sync messages."""
+        """Time without a sign after which a participant is silent (ms), or None without sync
+        messages."""
         return ROUNDS * self._interval_ms * max(2, 1 + len(self._present)) or None
 
     def note(self, event: Any, now_ms: int) -> None:
-        """Note the sign of life in an event, if there is one."""
+        """Note the sign of life that an event contains, if any."""
         if (sign := SIGNS.get(type(event))) is not None:
             heard_ms = event.lamport_timestamp if sign == "message" else now_ms
             self.heard(event.sender_id, sign, heard_ms, now_ms)
 
     def heard(self, sender_id: str, sign: Sign, heard_ms: int, now_ms: int) -> None:
-        """Note that a participant was heard. A `heard_ms` before 2020 is replaced by the current
-        time."""
+        """Note that a participant was heard. If `heard_ms` is before 2020, the current time is
+        used."""
         if sender_id == self._sender_id:
             return
         heard_ms = min(heard_ms, now_ms) if heard_ms >= EARLIEST_MS else now_ms
@@ -109,7 +115,7 @@ class Presence:
             self._changed.notify()
 
     async def run(self) -> None:
-        """Emit `ParticipantSilent` when it is time, until cancelled."""
+        """Emit `ParticipantSilent` for each participant that becomes silent, until cancelled."""
         while True:
             due_ms = self._next_silent_ms()
             if due_ms is None:

@@ -1,4 +1,5 @@
-"""Methods of a channel for values of one type. A plain channel is a channel of bytes."""
+"""Channel methods for payloads that are values of one type. A plain channel has payloads of
+bytes."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
@@ -23,34 +24,35 @@ Wait = Literal["acknowledged"]
 
 @dataclass(frozen=True)
 class Message(Generic[T]):
-    """A message of another participant."""
+    """Message of another participant, with its decoded payload."""
 
     content: T
-    """Payload, decoded by the codec of a typed channel."""
+    """Payload of the message, decoded by the codec of the channel."""
     event: MessageReceived = field(repr=False)
-    """Event that delivered it, with its place in the log and its missing dependencies."""
+    """Event that delivered the message, with its place in the log and its missing dependencies."""
 
     @property
     def message_id(self) -> str:
-        """Message id, as in events."""
+        """Message id, as events contain it."""
         return self.event.message_id
 
     @property
     def sender_id(self) -> str:
-        """The participant that sent it."""
+        """Id of the participant that sent the message."""
         return self.event.sender_id
 
 
 @dataclass(frozen=True)
 class Answer(Message[T]):
-    """An answer to an own question."""
+    """Answer of a participant to an own question."""
 
 
 @dataclass(frozen=True)
 class Question(Message[T]):
-    """A question of another participant.
+    """Question of another participant.
 
-    With `state` it stays open, also across restarts, until it is answered or ignored.
+    In a channel with `state`, a question stays open across restarts until it is answered or
+    ignored.
     """
 
     _heard: Heard = field(repr=False, compare=False)
@@ -59,7 +61,7 @@ class Question(Message[T]):
     async def answer(self, content: T) -> Request:
         """Send the answer, once for each question, and confirm the question.
 
-        A repeated call, also after a restart with `state`, returns the request of the first one.
+        A repeated call, also after a restart with `state`, returns the request of the first call.
 
         Raises:
             ContentTooLong, OutgoingBufferFull, ChannelClosed, StateError: as `send`.
@@ -68,7 +70,7 @@ class Question(Message[T]):
         return await conversation.answer(self._heard, self._view.codec.encode(content))
 
     async def ignore(self) -> None:
-        """Confirm the question without an answer, so that it does not come again.
+        """Confirm the question without an answer, so that it is not emitted again.
 
         Raises:
             ChannelClosed: the channel is not open.
@@ -78,13 +80,14 @@ class Question(Message[T]):
 
 @dataclass(frozen=True)
 class View(Generic[T]):
-    """Conversation that uses a codec."""
+    """View of a conversation in which payloads pass a codec."""
 
     conversation: Conversation
     codec: Codec[T]
 
     def decoded(self, event: MessageReceived, payload: bytes) -> list[T]:
-        """Return the value in a payload. If it cannot be decoded, emit that and return None."""
+        """Return the decoded payload in a list. If the payload cannot be decoded, emit an event and
+        return an empty list."""
         try:
             return [self.codec.decode(payload)]
         except Exception as error:  # any failure of a given codec is one of the payload
@@ -94,10 +97,10 @@ class View(Generic[T]):
 
 
 class Reader(AsyncIterator[ItemT], ABC):
-    """Messages, questions or answers in their order, until the channel or the reader is closed.
+    """Reader of messages, questions or answers, until the channel or the reader is closed.
 
-    Iterate over it with `async for`. The end of an `async with` block closes it, even if you left
-    the loop early.
+    Read the items with `async for`. The end of an `async with` block closes the reader, even after
+    an early end of the loop.
     """
 
     def __aiter__(self) -> Self:
@@ -115,7 +118,7 @@ class Reader(AsyncIterator[ItemT], ABC):
 
 
 class Messages(Reader[Message[T]], Generic[T]):
-    """Messages of other participants, without questions and answers."""
+    """Reader of other participants' messages, without questions and answers."""
 
     def __init__(self, view: View[T], *, confirm: bool) -> None:
         self._view = view
@@ -130,13 +133,14 @@ class Messages(Reader[Message[T]], Generic[T]):
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
-        """End the reader. The last message stays unconfirmed."""
+        """Close the reader of messages. The last message that the reader returned stays
+        unconfirmed."""
         await self._events.aclose()
 
 
 class Questions(Reader[Question[T]], Generic[T]):
-    """Questions of other participants. Readers of one channel share them, so each question goes to
-    one reader."""
+    """Reader of other participants' questions. Several readers of one channel share the questions,
+    so each question goes to one reader."""
 
     def __init__(self, view: View[T]) -> None:
         self._view = view
@@ -152,13 +156,14 @@ class Questions(Reader[Question[T]], Generic[T]):
             await self._view.conversation.confirm(heard.event)
 
     async def aclose(self) -> None:
-        """End the reader. Its questions can still be answered."""
+        """Close the reader of questions. Questions that the reader returned can still be
+        answered."""
         self._is_closed = True
         self._view.conversation.asking.arrived.notify()
 
 
 class Answers(Reader[Answer[T]], Generic[T]):
-    """Answers to one question, as they come, until the time is over."""
+    """Reader of the answers to one question, until the time is over."""
 
     def __init__(
         self, view: View[T], payload: bytes, *, within_s: float, idempotency_key: str | None
@@ -190,12 +195,12 @@ class Answers(Reader[Answer[T]], Generic[T]):
             await question.arrived.wait(left_s)
 
     async def aclose(self) -> None:
-        """End the wait. Further answers are late."""
+        """End the wait for answers. Further answers count as late."""
         if self._question is not None:
             self._view.conversation.asking.close_question(self._question)
 
     async def first(self) -> Answer[T]:
-        """Wait for the first answer and return it.
+        """Wait for the first answer to the question and return it.
 
         Raises:
             NoAnswer: no answer came in time.
@@ -218,11 +223,12 @@ class Answers(Reader[Answer[T]], Generic[T]):
 
 
 class TypedChannel(Generic[T]):
-    """Channel whose payloads are values of one type.  `ReliableChannel.typed` makes it.
+    """Channel whose payloads are values of one type. `ReliableChannel.typed` returns such a
+    channel.
 
-    Payloads are exactly what the codec makes, without an envelope, so that other implementations
-    can read them. All participants must use one type. If the codec cannot decode a message,
-    `MessageUndecodable` names its sender.
+    A payload is the result of the codec without an envelope, so other implementations can read it.
+    All participants must use the same type. If the codec cannot decode a message, the event
+    `MessageUndecodable` names the sender.
     """
 
     def __init__(self, opened: Callable[[], Conversation], codec: Codec[T]) -> None:
@@ -239,17 +245,18 @@ class TypedChannel(Generic[T]):
     ) -> Request:
         """Accept a message for every participant.
 
-        From now on the message is delivered, or an event reports its failure (`delivery_failed`,
-        `send_failed`). With `state`, that holds across restarts. After a crash, call again with the
-        same `idempotency_key`. There is one message, and the same request is returned.
+        After the call, the message is delivered, or an event reports its failure
+        (`delivery_failed`, `send_failed`). In a channel with `state`, that is also true after a
+        restart. After a crash, call `send` again with the same `idempotency_key`. The repeated call
+        sends no second message, and returns the same request.
 
-        With `wait="acknowledged"` it returns when another participant is known to have the
-        message, as `Request.acknowledged` within `within_s` (s).
+        With `wait="acknowledged"`, the call waits like `Request.acknowledged` within `within_s`
+        (s).
 
-        Back-pressure: the call returns when the message is accepted, not when it is published. At
-        most `limits.outgoing_messages` own messages can be unacknowledged. Then it raises
-        `OutgoingBufferFull` until the next `message_acknowledged`, `delivery_failed` or
-        `send_failed`. With `state`, it also waits for the disk.
+        The call returns when the message is accepted, not when it is published. At most
+        `limits.outgoing_messages` own messages can be unacknowledged. If more messages are
+        unacknowledged, the call raises `OutgoingBufferFull`. In a channel with `state`, the call
+        also waits until the message is on the disk.
 
         Raises:
             EmptyContent: there is nothing to send.
@@ -274,9 +281,9 @@ class TypedChannel(Generic[T]):
             async for message in channel.messages():
                 print(message.sender_id, message.content)
 
-        It reads `events()` and skips everything except messages, questions and answers. With
-        `state`, asking for the next message confirms the previous one and the skipped events. A
-        question stays unconfirmed until its reader answers it.
+        The reader reads `events()` and skips all other events. With `state`, reading the next
+        message confirms the previous message and the skipped events. A question stays unconfirmed
+        until its reader answers it.
 
         Raises:
             ChannelClosed: the channel is not open.
@@ -291,9 +298,9 @@ class TypedChannel(Generic[T]):
             answer = await channel.ask(b"what time is it?", within_s=5)
             print(answer.sender_id, answer.content)
 
-        Other answers come as `AnswerLate`. If the program may be killed, set `idempotency_key`.
-        With `state`, a repeated question under the same key is not sent again. It returns an answer
-        that arrived in between.
+        Answers of other participants are emitted as `AnswerLate`. If the program may be killed,
+        give an `idempotency_key`. With `state`, a question is not sent again under the same key.
+        The repeated call returns an answer that arrived meanwhile.
 
         Raises:
             NoAnswer: no participant answered in time. The text says what was missing.
@@ -310,8 +317,8 @@ class TypedChannel(Generic[T]):
             async for answer in channel.ask_all(b"how many jobs?", within_s=5):
                 ...
 
-        It yields each participant's first answer, the fastest first. The question is sent when the
-        iteration begins. Leave the loop when you have enough.
+        The iterator yields the first answer of each participant, in order of arrival. The question
+        is sent when the iteration begins. Leave the loop after enough answers.
 
         Raises:
             ChannelClosed: the channel is not open.
@@ -325,10 +332,11 @@ class TypedChannel(Generic[T]):
             async for question in channel.questions():
                 await question.answer(b"half past six")
 
-        Several loops of a program share the questions. With `state`, an open question is emitted
-        again after a restart, and no question is answered twice. Call it before you read events or
-        messages: until then, their readers confirm questions. At most 1,000 questions wait. Then
-        the oldest becomes `QuestionDropped`.
+        Several loops of a program share the questions, so each question goes to one loop. With
+        `state`, an open question is emitted again after a restart, and no question is answered
+        twice. Call `questions` before you read events or messages, because their readers confirm
+        questions. At most 1,000 questions wait for an answer. If there are more, the oldest
+        question is dropped with `QuestionDropped`.
 
         Raises:
             ChannelClosed: the channel is not open.
@@ -336,7 +344,7 @@ class TypedChannel(Generic[T]):
         return Questions(self._view())
 
     def typed(self, codec: Codec[OtherT]) -> "TypedChannel[OtherT]":
-        """Return the same channel for values of one type.
+        """Return a channel for values of one type, over the same channel.
 
             orders = channel.typed(json(Order))
             await orders.send(Order(table=7, dish="soup"))

@@ -1,4 +1,5 @@
-"""The log as the core sees it: written entries, and entries that wait for the writer."""
+"""Log of a channel as the core sees it, with written entries and entries that wait for the
+writer."""
 
 from collections.abc import Iterator
 from heapq import merge
@@ -12,8 +13,8 @@ from ..sds.log.entry import LogEntry
 class ArchiveOverlay:
     """Archive that also finds entries that were passed to the writer but are not written yet.
 
-    `add`, `remove` and look-ups run in the thread of the channel. A failed look-up finds nothing,
-    because the core needs an answer. `failure` then has the reason.
+    The thread of the channel calls `add`, `remove` and the look-ups. A look-up that fails returns
+    nothing, because the core needs an answer. After a failed look-up, `failure` has the reason.
     """
 
     def __init__(self, written: Archive) -> None:
@@ -27,7 +28,7 @@ class ArchiveOverlay:
         return len(self._unwritten)
 
     def add(self, changes: Changes) -> None:
-        """Add changes that were passed to the writer."""
+        """Add changes that were given to the writer."""
         for message_id in changes.removed:
             self._removed.add(message_id)
             self._unwritten.pop(message_id, None)
@@ -46,13 +47,13 @@ class ArchiveOverlay:
         self._unwritten.pop(message_id, None)
 
     def get(self, message_id: str) -> LogEntry | None:
-        """Return the entry of an id, or None."""
+        """Return the entry of a message id, or None."""
         if (row := self._unwritten.get(message_id)) is not None:
             return LogEntry(*row)
         return None if message_id in self._removed else self._find(message_id)
 
     def entries(self, start: LogKey | None, end: LogKey) -> Iterator[LogEntry]:
-        """Return the entries from `start` up to but not including `end`, in log order."""
+        """Return the entries from `start` to before `end`, in log order."""
         last: LogKey | None = None
         for entry in merge(self._read(start, end), self._within(start, end), key=_key):
             if entry.key != last and self._is_there(entry):
@@ -70,7 +71,7 @@ class ArchiveOverlay:
             return len(unwritten)
 
     def close(self) -> None:
-        """Close the connection that reads written entries."""
+        """Close the connection that reads the written entries."""
         self._written.close()
 
     def _find(self, message_id: str) -> LogEntry | None:

@@ -1,11 +1,11 @@
-"""Pauses between failing attempts."""
+"""Pauses between attempts that fail."""
 
 from collections.abc import Callable
 
 
 class Backoff:
-    """Exponential backoff with jitter. Each pause lies between half of a doubling limit and the
-    whole limit."""
+    """Exponential backoff of failing attempts, with jitter. Each pause is between half of a limit
+    and the whole limit, which doubles each time."""
 
     def __init__(
         self, random: Callable[[], float], *, first_ms: int = 200, max_ms: int = 10_000
@@ -22,5 +22,5 @@ class Backoff:
         return bound_ms * (0.5 + self._random() / 2) / 1000
 
     def reset(self) -> None:
-        """Start over after a success."""
+        """Start with the shortest pause again, after a success."""
         self._bound_ms = self._first_ms

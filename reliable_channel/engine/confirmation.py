@@ -1,8 +1,8 @@
-"""Comparison with Store: own messages that it lacks, and missed messages that it has.
+"""Comparison with Store, which finds own messages that Store lacks, and missed messages in Store.
 
-A dead subscription is as quiet as a network without traffic, and only Store shows the difference.
-One query by content topic serves both purposes (LIP 172, P2P reliability). Ephemeral messages are
-not stored, so they are not expected there.
+A dead subscription looks like a quiet network, and only Store shows the difference. One query by
+content topic finds both kinds of messages (LIP 172, P2P reliability). Ephemeral messages are not
+expected in Store, because Store does not keep them.
 """
 
 from collections.abc import Iterator
@@ -14,11 +14,12 @@ from ..sds.recent_set import RecentSet
 from .sync_core import Arrival, Outcome
 
 SKEW_MS: Final = 30_000
-"""Possible difference between clocks, because Store orders messages by the sender's time."""
+"""Maximum expected difference between clocks (ms), because Store orders messages by sender time."""
 LOOKS: Final = 2
 """Number of queries in which a message must be absent before it counts as not stored."""
 AWAITED_LIMIT: Final = 10_000
-"""Maximum number of own messages to look for in Store. The oldest are dropped."""
+"""Maximum number of own messages that are looked for in Store. The oldest of these messages are
+dropped."""
 RECENT_LIMIT: Final = 20_000
 """Maximum number of remembered hashes of own messages, and of received live messages."""
 
@@ -35,7 +36,7 @@ class _Awaited:
 
 
 class Confirmation:
-    """State between two confirmation queries to Store."""
+    """State that is kept between two confirmation queries to Store."""
 
     def __init__(self, *, interval_ms: int, now_ms: int) -> None:
         self.interval_ms: Final = interval_ms
@@ -48,7 +49,7 @@ class Confirmation:
         self._heard = self._heard_before = 0
 
     def dispatched(self, outgoing: Outgoing, message_hash: bytes, timestamp_ns: int) -> None:
-        """Note a sent message, which Store should have from now on."""
+        """Note a sent message, which Store is expected to have from now on."""
         self._own.add(message_hash)
         message_id = outgoing.message_id
         if outgoing.kind is OutgoingKind.CONTENT and self.interval_ms:
@@ -63,12 +64,12 @@ class Confirmation:
             self._message_ids[message_hash] = message_id
 
     def is_own(self, message_hash: bytes) -> bool:
-        """Return True if this is the hash of an own message."""
+        """Return True if the hash belongs to an own message."""
         return message_hash in self._own
 
     def came_live(self, message_hash: bytes, arrival: Arrival) -> bool:
-        """Note a live message. Return True if it shows that the subscription works. Own messages do
-        not show it, because a node that is cut off echoes them."""
+        """Note a message that arrived live. Return True if the message shows that the subscription
+        works. Own messages do not show that, because a disconnected node echoes them."""
         if message_hash in self._own:
             return False
         self._came.add(message_hash)
@@ -77,19 +78,19 @@ class Confirmation:
         return is_others
 
     def look_from_ms(self, now_ms: int) -> int:
-        """Return the start time of the next query."""
+        """Return the start time of the next confirmation query (ms)."""
         return max(now_ms - LOOKS * self.interval_ms - SKEW_MS, self._opened_ms)
 
     def stored(self, message_hash: bytes) -> str | None:
-        """Note that Store has a message. Return the own message that this confirms, the first
-        time."""
+        """Note that Store has a message. Return the id of the own message that is confirmed for the
+        first time, or None."""
         message_id = self._message_ids.get(message_hash)
         if message_id is not None:
             self.forget(message_id)
         return message_id
 
     def absent(self, reached_ns: int) -> Iterator[str]:
-        """Return own messages that Store lacks after enough queries. The last query covered
+        """Yield the ids of own messages that Store lacked in enough queries. The last query covered
         messages stamped up to `reached_ns`. Call `forget` for messages that are not sent again."""
         for message_id, awaited in list(self._awaited.items()):
             if awaited.newest_ns <= reached_ns:
@@ -99,15 +100,15 @@ class Confirmation:
                     yield message_id
 
     def knows(self, message_hash: bytes) -> bool:
-        """Return True if this is an own message, or arrived live."""
+        """Return True if the hash belongs to an own message, or to a message that arrived live."""
         return message_hash in self._own or message_hash in self._came
 
     def heard_anything(self) -> bool:
-        """Return True if a message of others arrived live since the last call."""
+        """Return True if a message of another participant arrived live since the last call."""
         heard, self._heard_before = self._heard - self._heard_before, self._heard
         return heard > 0
 
     def forget(self, message_id: str) -> None:
-        """Stop looking for an own message."""
+        """Stop looking for an own message in Store."""
         for message_hash in self._awaited.pop(message_id).hashes:
             del self._message_ids[message_hash]

@@ -1,7 +1,7 @@
-"""Driver of an engine: one input, then all its consequences, in one order.
+"""Driver of an engine, which processes one input with all its consequences, in one order.
 
-A channel drives its engine with this class, and so does a simulation. Each of them adds how events
-are shown, tasks are woken, and time is kept.
+A channel drives its engine with this class, and a simulation does so too. A channel and a
+simulation each define how to show events, wake tasks and keep time.
 """
 
 from abc import ABC, abstractmethod
@@ -19,14 +19,14 @@ from .sync_core import Arrival
 from .translation import EncryptedDelivery
 
 M = TypeVar("M")
-"""Message of the transport, as it arrived."""
+"""Type of a received transport message."""
 
 
 class Driver(ABC, Generic[M]):
-    """Driver that passes inputs to an engine and executes the consequences of each.
+    """Driver that passes inputs to an engine and executes the consequences of each input.
 
-    No method waits. A step is therefore complete between two awaits of any task, and between two
-    moments of a simulation.
+    No method of the driver waits. A step is therefore complete between two awaits of any task, and
+    between two moments of a simulation.
     """
 
     def __init__(self, engine: Engine, now_ns: Callable[[], int]) -> None:
@@ -42,7 +42,8 @@ class Driver(ABC, Generic[M]):
     def send(
         self, payload: bytes, segments: Sequence[bytes], idempotency_key: str | None = None
     ) -> Accepted:
-        """Accept a message. `segments` is the result of `Engine.split` for the payload."""
+        """Accept a message of the application. `segments` is the result of `Engine.split` for the
+        payload."""
         now_ns = self.now_ns()
         accepted, step = self.engine.send(segments, now_ns, idempotency_key)
         self.note_sent(payload, accepted)
@@ -50,14 +51,15 @@ class Driver(ABC, Generic[M]):
         return accepted
 
     def send_ephemeral(self, content: bytes) -> str:
-        """Accept an ephemeral message. Return its id."""
+        """Accept an ephemeral message, and return its id."""
         now_ns = self.now_ns()
         message_id, step = self.engine.send_ephemeral(content, now_ns)
         self.end(step, now_ns // 1_000_000)
         return message_id
 
     def cancel(self, message_ids: Sequence[str]) -> bool:
-        """Stop publishing and retrying a request. Return True if it was pending."""
+        """Stop publishing and retrying the messages of a request. Return True if the request was
+        pending."""
         now_ms = self.now_ms()
         was_pending, step = self.engine.cancel(message_ids, now_ms)
         self.end(step, now_ms)
@@ -71,7 +73,7 @@ class Driver(ABC, Generic[M]):
             self.end(step, now_ms)
 
     def emit(self, event: AnyEvent) -> None:
-        """Emit an event of the owner, after the events that wait to be written."""
+        """Emit an event of the owner, after events that wait for the state to be written."""
         now_ms = self.now_ms()
         self.end(self.engine.emit(event, now_ms), now_ms)
 
@@ -86,7 +88,8 @@ class Driver(ABC, Generic[M]):
         timestamp_ns: int,
         from_store: bool,
     ) -> Arrival:
-        """Receive a message of the transport. `data` is its decrypted payload."""
+        """Process a message that the transport received. `data` is the decrypted payload of the
+        message."""
         now_ms = self.now_ms()
         arrival, step = self.engine.receive(
             data,
@@ -110,7 +113,7 @@ class Driver(ABC, Generic[M]):
         self.end(self.engine.undecryptable(delivery, reason, now_ms), now_ms)
 
     def in_store(self, message_hashes: Iterable[bytes]) -> None:
-        """Note that Store has these messages."""
+        """Note that Store has the messages with these hashes."""
         now_ms = self.now_ms()
         self.end(self.engine.in_store(message_hashes, now_ms), now_ms)
 
@@ -122,23 +125,24 @@ class Driver(ABC, Generic[M]):
     # -- to the transport --------------------------------------------------------------------------
 
     def dispatched(self, item: Item, message_hash: bytes, timestamp_ns: int) -> None:
-        """Note that the transport accepted a message."""
+        """Note that the transport accepted an own message."""
         now_ms = self.now_ms()
         self.end(self.engine.dispatched(item, message_hash, timestamp_ns, now_ms), now_ms)
 
     def refused(self, outgoing: Outgoing, reason: str) -> None:
-        """Note that a message will never be sent."""
+        """Note that an own message will never be sent."""
         now_ms = self.now_ms()
         self.end(self.engine.refused(outgoing, reason, now_ms), now_ms)
 
     # -- turns -------------------------------------------------------------------------------------
 
     def on_deadline(self, now_ms: int) -> None:
-        """Do everything that is due."""
+        """Do all work that is due by time."""
         self.end(self.engine.on_deadline(now_ms), now_ms)
 
     def finish(self) -> None:
-        """End a step without an input, after messages were taken or Store was queried."""
+        """End a step that had no input, for example after messages were taken or Store was
+        queried."""
         now_ms = self.now_ms()
         self.end(self.engine.step(now_ms), now_ms)
 
@@ -152,7 +156,7 @@ class Driver(ABC, Generic[M]):
             self.ring_at(step.due_ms, now_ms)
 
     def release(self, steps: Iterable[Step], now_ms: int) -> None:
-        """Show the events of due steps, and release their messages."""
+        """Show the events of due steps, and release their outgoing messages."""
         for step in steps:
             for event in step.events:
                 self.show(event, now_ms)

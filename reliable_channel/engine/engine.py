@@ -1,8 +1,8 @@
-"""One participant of a channel, between its application and its transport.
+"""Engine of one participant, between its application and its transport.
 
-Each input takes the time and returns its step. The owner emits the events of a due step, wakes the
-tasks in it, and broadcasts the messages of `take`. With state, a step is due when it is written.
-The owner writes the result of `begin_write` and reports the end with `end_write`.
+Each input method takes the time and returns its step. The owner emits the events of a due step,
+wakes the step's tasks, and broadcasts outgoing messages. In a channel with saved state, a step is
+due when it is written. The owner writes the result of `begin_write` and then calls `end_write`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -57,16 +57,16 @@ LAST_LOOK: Final = "last_look_ms"
 BUDGET_EPOCH: Final = "rate_limit_epoch_index"
 BUDGET_SPENT: Final = "rate_limit_messages"
 RESTART_MARGIN_MS: Final = 600_000
-"""Overlap of the catch-up query after a restart. It covers messages that were stored late, or
-stamped by a slow clock."""
+"""Time (ms) before a restart that the catch-up query also covers. The margin finds messages that
+were stored late or stamped by a slow clock."""
 CANCELLED_REMEMBERED: Final = 10_000
-"""Maximum number of ids of cancelled messages that are still to be removed from the outbox."""
+"""Maximum number of remembered ids of cancelled messages, which are still in the outbox."""
 JOINING_MS: Final = 60_000
-"""Time in which a newcomer assumes that unknown references predate its join. In two rounds of sync
-messages it hears the history of each participant."""
+"""Time (ms) in which a newcomer assumes that unknown references are older than its join. In this
+time two rounds of sync messages show the history of each participant."""
 CANCELLED: Final = "the application cancelled it"
 HANDLED_HASHES: Final = 20_000
-"""Number of remembered hashes, so that a repeated message of Store costs only a look-up."""
+"""Number of remembered message hashes, by which repeated messages of Store are skipped."""
 _FINAL: Final = (Outcome.DELIVERED, Outcome.DUPLICATE, Outcome.OWN, Outcome.UNWANTED)
 """Outcomes that do not change; a parked message may be evicted and come again."""
 _NEW: Final = (Outcome.DELIVERED, Outcome.PARKED)
@@ -80,28 +80,28 @@ _REFUSED_FOREVER: Final = (
 )
 """Refusals that the same bytes will meet again: reported once, however often Store gives them."""
 REORDERED_MS: Final = 200
-"""Time up to which a missing message counts as late instead of repaired."""
+"""Maximum time (ms) for which a missing message counts as late and not as repaired."""
 _SENT_TWICE: Final = (OutgoingKind.CONTENT, OutgoingKind.RETRY)
 NO_RETRY: Final = (OutgoingKind.CONTROL, OutgoingKind.EPHEMERAL)
-"""Kinds that are not tried again after a failure. A sync message is tried until a newer one
-replaces it. Through a slow node the first attempt rarely succeeds."""
+"""Kinds of messages that are not sent again after a failed attempt. A sync message is sent again
+until a newer sync message replaces it. The first attempt through a slow node rarely succeeds."""
 
 
 class RandomSource(Protocol):
     """Source of random choices, such as a `random.Random`."""
 
     def random(self) -> float:
-        """Return a number from 0 up to but not including 1."""
+        """Return a random number in [0, 1)."""
         ...
 
     def getrandbits(self, k: int, /) -> int:
-        """Return a whole number of `k` bits."""
+        """Return a random whole number of `k` bits."""
         ...
 
 
 class Engine:
-    """Everything between `send` and the transport, in both directions. No method waits or reads a
-    clock.
+    """Engine of one participant, which processes messages between `send` and the transport. No
+    method waits or reads a clock.
 
     Args:
         core: the sync protocol, made with the same `recorder`.
@@ -200,10 +200,10 @@ class Engine:
     # -- the beginning -----------------------------------------------------------------------------
 
     def begin(self, saved: Saved | None, now_ms: int) -> int:
-        """Continue as before a restart, or join the conversation. Return the time (ms) from which
-        to listen.
+        """Continue from the saved state, or join the conversation. Return the time (ms) from which
+        messages are wanted.
 
-        Call `step` next. After a restart, then iterate over `redeliver`.
+        Call `step` next and, after a restart, iterate over `redeliver`.
         """
         window_start_ms = now_ms - self._options.query_on_connect_window_ms
         if saved is not None:
@@ -239,7 +239,7 @@ class Engine:
     # -- from the application ----------------------------------------------------------------------
 
     def split(self, payload: bytes) -> list[bytes]:
-        """Cut a payload into contents of messages, if there is room for them."""
+        """Cut a payload into contents of messages, if the channel can accept them."""
         segments = self.segmentation.split(payload)
         messages = len(segments)
         if messages > 1 and messages > self.core.capacity_left:
@@ -251,7 +251,7 @@ class Engine:
         return segments
 
     def check_writable(self) -> None:
-        """Check that a message accepted now can be written.
+        """Check that a message that is accepted now can be saved.
 
         Raises:
             StateUnavailable, StateCorrupt: it cannot.
@@ -261,15 +261,15 @@ class Engine:
             raise _refusal(failure)
 
     def accepted_before(self, idempotency_key: str | None) -> Accepted | None:
-        """Return the request that was already accepted under this key."""
+        """Return the request that was accepted earlier under this idempotency key, or None."""
         return None if idempotency_key is None else self._idempotency.get(idempotency_key)
 
     def send(
         self, segments: Sequence[bytes], now_ns: int, idempotency_key: str | None = None
     ) -> tuple[Accepted, Step]:
-        """Accept a message, unless a message was already accepted under this key.
+        """Accept a message, unless a message was already accepted under the same idempotency key.
 
-        `segments` is the result of `split`. Call `check_writable` first.
+        `segments` is the result of `split`. Call `check_writable` before this method.
         """
         now_ms = now_ns // 1_000_000
         if idempotency_key is not None and (accepted := self._idempotency.get(idempotency_key)):
@@ -305,9 +305,10 @@ class Engine:
         return message_id, self.step(now_ms)
 
     def cancel(self, message_ids: Sequence[str], now_ms: int) -> tuple[bool, Step]:
-        """Stop publishing and retrying a request. Return True if it was pending.
+        """Stop publishing and retrying the messages of a request. Return True if the request was
+        pending.
 
-        Its messages stay in the log, because later messages refer to them.
+        The messages of a cancelled request stay in the log, because later messages refer to them.
         """
         pending = [message_id for message_id in message_ids if message_id in self._requests]
         for message_id in pending:
@@ -318,13 +319,14 @@ class Engine:
         return bool(pending), self.step(now_ms)
 
     def confirm(self, event: AnyEvent, now_ms: int) -> Step | None:
-        """Note that the application has handled an event. Return None if this changes nothing."""
+        """Note that the application has handled an event. Return None if the state does not
+        change."""
         if self._pending_events is None or not self._pending_events.confirm(event):
             return None
         return self.step(now_ms)
 
     def emit(self, event: AnyEvent, now_ms: int) -> Step:
-        """Emit an event of the runtime in its turn."""
+        """Emit an event of the runtime, in order with the engine's events."""
         self._events.append(event)
         return self.step(now_ms)
 
@@ -339,9 +341,9 @@ class Engine:
         timestamp_ns: int,
         from_store: bool = False,
     ) -> tuple[Arrival, Step]:
-        """Receive a decrypted message of the transport or of Store.
+        """Process a decrypted message from the transport or from Store.
 
-        Call `was_handled` first, and `is_echo` for live messages, because they filter most
+        Call `was_handled` first, and `is_echo` for a live message, because they filter most
         repetitions.
         """
         arrival = self.core.receive(
@@ -369,13 +371,14 @@ class Engine:
         return arrival, self.step(now_ms)
 
     def was_handled(self, message_hash: bytes) -> bool:
-        """Return True if a message with this hash brings nothing new."""
+        """Return True if a message with this hash contains nothing new."""
         return message_hash in self._handled
 
     def is_echo(self, message_hash: bytes) -> bool:
-        """Return True if an own message came back for the first time, and count it.
+        """Return True if an own message came back for the first time, and count the message.
 
-        It need not be decrypted or read. A journal records it in any case.
+        An own message that comes back need not be decrypted. A journal records the message in any
+        case.
         """
         if self._notes_log or not self.confirmation.is_own(message_hash):
             return False
@@ -401,17 +404,17 @@ class Engine:
         return self.step(now_ms)
 
     def listened(self, at_ms: int) -> None:
-        """Note that the transport was listened to until now. It is written with the next step,
-        because a quiet channel writes nothing."""
+        """Note that the transport was listening until this time. The time is saved with the next
+        step, because a quiet channel writes nothing."""
         if self._recorder.records:
             self._recorder.put(CHANNEL, LAST_LOOK, at_ms)
 
     def is_known(self, message_hash: bytes) -> bool:
-        """Return True if a message in Store is own, arrived live, or was handled."""
+        """Return True if a message in Store is an own message, arrived live, or was handled."""
         return self.confirmation.knows(message_hash) or message_hash in self._handled
 
     def in_store(self, message_hashes: Iterable[bytes], now_ms: int) -> Step:
-        """Note that Store has these messages."""
+        """Note that Store has the messages with these hashes."""
         for message_hash in message_hashes:
             if (message_id := self.confirmation.stored(message_hash)) is not None:
                 self.counters.confirmed += 1
@@ -419,8 +422,8 @@ class Engine:
         return self.step(now_ms)
 
     def store_checked(self, reached_ns: int, now_ms: int) -> Step:
-        """Note that a confirmation query covered messages stamped up to `reached_ns`. Send
-        unacknowledged own messages again that were absent often enough."""
+        """Note that a confirmation query covered messages stamped up to `reached_ns`. Send each
+        unacknowledged own message again that Store lacked in enough queries."""
         for message_id in self.confirmation.absent(reached_ns):
             if not self.core.resend_early(message_id, now_ms):
                 self.confirmation.forget(message_id)
@@ -429,10 +432,11 @@ class Engine:
     # -- to the transport --------------------------------------------------------------------------
 
     def take(self, now_ms: int) -> Item | None:
-        """Return the next message that may be sent now, and count it in the budget.
+        """Return the next message that may be sent now, and count the message in the rate limit.
 
-        If `has_news`, end a step first. Then call `dispatched`, `failed` or `refused`. Return None
-        if no message waits, or none may be sent before `sends_at_ms`.
+        If `has_news` is True, end a step before this call. After this call, report the result with
+        `dispatched`, `failed` or `refused`. Return None if no message waits, or if no message may
+        be sent before `sends_at_ms`.
         """
         while self.outbox.queued and (outgoing := self.outbox.first) is not None:
             if self._is_obsolete(outgoing) or (outgoing.is_redundant and self._is_too_much(now_ms)):
@@ -453,8 +457,8 @@ class Engine:
         return None
 
     def sends_at_ms(self, now_ms: int) -> int | None:
-        """Return the time at which waiting messages may be sent, if the budget is spent now. Return
-        None if no message waits."""
+        """Return the time (ms) at which waiting messages may be sent, if the rate limit forbids it
+        now. Return None if no message waits."""
         if self.limit is None or self.outbox.first is None:
             return None
         return self.limit.epoch_ends_at_ms(now_ms)
@@ -474,7 +478,8 @@ class Engine:
         return self.step(now_ms)
 
     def failed(self, item: Item, now_ms: int) -> bool:
-        """Note that the transport is away. Return True if the message waits to be sent later."""
+        """Note that a message was not sent, because the transport is away. Return True if the
+        message waits to be sent later."""
         self._count_epoch(now_ms)
         if item.outgoing.kind in NO_RETRY:
             self.outbox.done(item)
@@ -483,7 +488,7 @@ class Engine:
         return True
 
     def refused(self, outgoing: Outgoing, reason: str, now_ms: int) -> Step:
-        """Note that a message will never be sent."""
+        """Note that an own message will never be sent."""
         if outgoing.kind in _SENT_TWICE:
             self._message_traces.refused(outgoing.message_id, reason)
             self.core.abandon(outgoing.message_id)
@@ -491,32 +496,31 @@ class Engine:
         return self.step(now_ms)
 
     def sds_statistics(self) -> SdsStatistics:
-        """Return the statistics of the core, including own messages that it did not receive
-        again."""
+        """Return the statistics of the core, with the own messages that the engine filtered."""
         statistics = self.core.statistics()
         statistics.counters.own_echoes += self._echoes
         return statistics
 
     def explain(self, message_id: str, now_ms: int) -> Explanation:
-        """Return the history of a message and the reason for its delay."""
+        """Return the history of a message, and the reason for its delay."""
         return self._message_traces.explain(message_id, self.core.log.get(message_id), now_ms)
 
     def explain_budget(self, now_ms: int) -> Budget:
-        """Return the state of the rate limit: the remaining budget, waiting messages, and the end
-        of the epoch."""
+        """Return the state of the rate limit, with the remaining budget, waiting messages and the
+        epoch's end."""
         waiting = self.outbox.waiting()
         return no_budget(waiting) if self.limit is None else self.limit.explain(waiting, now_ms)
 
     # -- time --------------------------------------------------------------------------------------
 
     def on_deadline(self, now_ms: int) -> Step:
-        """Do everything that is due."""
+        """Do all work that is due by time."""
         self.core.on_deadline(now_ms)
         self._events += self._translation.on_deadline(now_ms)
         return self.step(now_ms)
 
     def next_deadline_ms(self) -> int | None:
-        """Return the time of the next call of `on_deadline`."""
+        """Return the time (ms) for the next call of `on_deadline`."""
         core_ms, own_ms = self.core.next_deadline_ms(), self.agenda.next_ms
         if core_ms is None or own_ms is None:
             return own_ms if core_ms is None else core_ms
@@ -525,11 +529,12 @@ class Engine:
     # -- steps -------------------------------------------------------------------------------------
 
     def step(self, now_ms: int, accepted: Accepted | None = None) -> Step:
-        """End a step. Every input does it. Call it after `take` and after a query of Store.
+        """End a step and return its consequences. Every input method ends a step. The owner must
+        end a step after `take` and after a query to Store.
 
-        If the step `is_due`, emit its events and wake the sending task. Otherwise `end_write`
-        returns it later. In both cases wake the tasks that it names, and call `on_deadline` at its
-        time.
+        If the step `is_due`, emit its events and wake the sending task. If the step is not due yet,
+        `end_write` returns it later. In any case, wake the tasks in `wakes`, and call `on_deadline`
+        at `due_ms`.
         """
         core, events, unwritten = self.core, self._events, self.unwritten
         self._repairs.step(now_ms)
@@ -563,16 +568,16 @@ class Engine:
         return step
 
     def begin_write(self, now_ms: int, *, at_once: bool = False) -> Changes | None:
-        """Return the data to write in one transaction, or None. Call `end_write` afterwards in any
-        case."""
+        """Return the data to write in one transaction, or None if there is nothing to write. If
+        data are returned, call `end_write` afterwards, even after a failure."""
         assert self.unwritten is not None
         return self.unwritten.begin(now_ms, at_once=at_once)
 
     def end_write(
         self, now_ms: int, *, tried: bool, failure: StateError | None = None
     ) -> Sequence[Step]:
-        """End a write that succeeded, failed or was not tried. Return the steps whose events are
-        due."""
+        """End a write that succeeded, failed or was not attempted. Return the steps whose events
+        are due now."""
         unwritten = self.unwritten
         assert unwritten is not None
         reports: list[AnyEvent | None] = [unwritten.reading_failed()]
@@ -656,12 +661,12 @@ class Engine:
 
 
 def is_restart(saved: Saved) -> bool:
-    """Return True if there was an earlier start."""
+    """Return True if the saved state comes from an earlier start."""
     return any(saved.tables.values())
 
 
 def spent_in(tables: Tables) -> Spent | None:
-    """Return the budget that was spent before a restart."""
+    """Return the part of the rate limit that was spent before a restart."""
     epoch_index = _number(tables, BUDGET_EPOCH)
     return Spent(epoch_index, _number(tables, BUDGET_SPENT)) if epoch_index else None
 

@@ -1,4 +1,4 @@
-"""Journal entries about the log."""
+"""Event for the journal about a message that entered the log."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -9,28 +9,28 @@ from ..sds.log.entry import LogEntry
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """A message entered the log. Only the journal shows this event. The application may receive the
-    message later, or joined from segments. It does not receive own messages."""
+    """A message entered the log. Only the journal shows this event, not the application. The
+    application may receive the message later, or as a part of a longer payload. The application
+    does not receive own messages."""
 
     message_id: str
     sender_id: str
     lamport_timestamp: int
     position: int
-    """Position from 0, counted from the oldest kept entry."""
+    """Position in the log, counted from 0 at the oldest kept entry."""
     evicted: int
     """Number of entries that had left the log since the process began."""
     content: bytes
     first_segment_id: str | None = None
-    """Id of the first segment of an own message's payload, which stands for all segments in
-    events."""
+    """Id of the first segment of an own payload, by which events name the whole payload."""
     message_hash: bytes | None = None
-    """Waku message hash of another participant's message."""
+    """Waku message hash, if the message is another participant's."""
     missing: tuple[str, ...] = ()
-    """Messages of its causal history that were declared lost before."""
+    """Ids in the causal history of messages that were declared lost before."""
 
     @classmethod
     def own(cls, entry: LogEntry, position: int, evicted: int, *, first_segment_id: str) -> Self:
-        """Make the entry of an own accepted message."""
+        """Return the event for an accepted own message."""
         return cls(
             entry.message_id,
             entry.sender_id,
@@ -43,7 +43,7 @@ class Logged:
 
     @classmethod
     def delivered(cls, event: MessageReceived, evicted: int) -> Self:
-        """Make the entry of another participant's message that the core delivered."""
+        """Return the event for another participant's message that the core delivered."""
         return cls(
             event.message_id,
             event.sender_id,

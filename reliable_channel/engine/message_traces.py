@@ -1,6 +1,7 @@
-"""Traces of the newest messages, for `explain`: a note for each, and more notes for missing ones.
+"""Traces of the newest messages for `explain`, with more notes for missing messages.
 
-A message without problems costs two entries of a table. Traces influence no decision.
+A message without problems costs two entries of a table. No decision of the engine depends on the
+traces.
 """
 
 from collections import OrderedDict
@@ -23,9 +24,10 @@ from ..sds.ids import js_waku_id, reliable_channel_id
 from ..sds.log.entry import LogEntry
 
 MAX_EXPLAINED: Final = 1_000
-"""Maximum number of arrived messages, and of missing or own ones. The oldest are evicted."""
+"""Maximum number of traced messages that arrived, and of traced messages that are missing or own.
+The oldest traces are evicted."""
 MAX_NOTED: Final = 16
-"""Maximum number of requests, searches and dispatches that are noted for one message."""
+"""Maximum number of requests, searches and dispatches in the trace of one message."""
 
 
 class _Arrival(NamedTuple):
@@ -56,7 +58,7 @@ class _Trace:
 
 
 class MessageTraces:
-    """Traces of the messages of one participant.
+    """Traces of the messages that one participant sent, received or missed.
 
     Args:
         proves_copies: ids are those of LIP 173, which show which copy of a message came.
@@ -97,7 +99,8 @@ class MessageTraces:
         self._trace(message_id).sent_ms = now_ms
 
     def dispatched(self, outgoing: Outgoing, now_ms: int) -> None:
-        """Note that the transport accepted an own message. Messages of others are not noted."""
+        """Note that the transport accepted an own message. Dispatches of other participants'
+        messages are not noted."""
         trace = self._message_traces.get(outgoing.message_id)
         if trace is None or trace.sent_ms is None or len(trace.dispatches) >= MAX_NOTED:
             return
@@ -176,7 +179,8 @@ class MessageTraces:
     # -- what is asked -----------------------------------------------------------------------------
 
     def explain(self, message_id: str, entry: LogEntry | None, now_ms: int) -> Explanation:
-        """Return the known facts about a message. `entry` is its log entry, if there is one."""
+        """Return the known facts about a message and its delay. `entry` is the log entry of the
+        message, or None."""
         trace, arrival = (
             self._message_traces.get(message_id) or _Trace(),
             self._arrivals.get(message_id),

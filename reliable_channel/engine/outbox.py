@@ -1,4 +1,5 @@
-"""Messages for the transport. Content is first, and no other kind can block the rest."""
+"""Queue of messages for the transport. Content messages come first, and no kind of message can
+block the other kinds."""
 
 import heapq
 from collections import deque
@@ -9,13 +10,13 @@ from ..sds.events import Outgoing, OutgoingKind
 
 _IN_TURNS: Final = tuple(kind for kind in OutgoingKind if kind is not OutgoingKind.CONTENT)
 GROWS_MS: Final = 60_000
-"""Time of growth (ms) before `SendingFellBehind`."""
+"""Time (ms) for which the queue must grow before `SendingFellBehind` is emitted."""
 CONTROL_LIMIT: Final = 1_000
 EPHEMERAL_LIMIT: Final = 100
-"""Maximum number of ephemeral messages. They carry no promise, and an old "is typing" is
-useless."""
+"""Maximum number of ephemeral messages in the queue. Ephemeral messages may be dropped, and an old
+"is typing" message is useless."""
 OF_APPLICATION: Final = (OutgoingKind.CONTENT, OutgoingKind.EPHEMERAL, OutgoingKind.CONTROL)
-"""Kinds that are sent before a channel closes."""
+"""Kinds of messages that are sent before a channel closes."""
 _NEWEST: Final = {
     OutgoingKind.CONTROL: CONTROL_LIMIT,
     OutgoingKind.SYNC: 1,
@@ -23,14 +24,14 @@ _NEWEST: Final = {
 }
 """The number of messages of a kind that are kept, the newest."""
 FRESH_NS: Final = 10_000_000_000
-"""Age up to which the same envelope is sent again (ms). A failed dispatch may have reached the
-node, and the network recognises the repetition. An older message needs a new timestamp, because
-archives refuse old ones (nwaku: 20 s)."""
+"""Maximum age (ns) at which the same envelope is sent again. A failed dispatch may have reached the
+node, and the network recognises the same envelope. An older message needs a new timestamp, because
+archives refuse timestamps that are 20 s old (nwaku)."""
 
 
 @dataclass(order=True, slots=True, weakref_slot=True, unsafe_hash=True)
 class Item:
-    """Message in the outbox, and its place there."""
+    """Message in the outbox, and its place in the queue."""
 
     number: int
     outgoing: Outgoing = field(compare=False)
@@ -38,21 +39,21 @@ class Item:
     """Time (ms) at which the message entered the outbox."""
 
     def stamp_ns(self, wall_ns: int) -> int:
-        """Return the timestamp for sending. A fresh message keeps the timestamp of its id, so that
-        others can check the id."""
+        """Return the timestamp (ns) with which a message is sent. A new message keeps the timestamp
+        of its id, so that other participants can check the id."""
         id_ns = self.outgoing.timestamp_ns
         return wall_ns if id_ns is None or abs(wall_ns - id_ns) >= FRESH_NS else id_ns
 
 
 class Growth:
-    """Detects that the number of waiting messages grows for a minute."""
+    """Detector of a queue that grows for a minute."""
 
     def __init__(self) -> None:
         self.since_ms: int | None = None
         self._size = self._most = 0
 
     def is_lasting(self, size: int, now_ms: int) -> bool:
-        """Note the present size, and return True after each minute of growth."""
+        """Note the present queue size, and return True after each minute of growth."""
         if size and self.since_ms is not None and size > self._size:
             self._most = max(self._most, size)
             if now_ms - self.since_ms < GROWS_MS or size < self._most:
@@ -65,15 +66,16 @@ class Growth:
 
 
 class Outbox:
-    """Queue for each kind of message. Content is first, in the order it was sent. Syncs, control
-    messages, retries, repairs and ephemeral messages take turns.
+    """Outbox with a queue for each kind of message. Content messages come first, in the order in
+    which they were sent. Syncs, control messages, retries, repairs and ephemeral messages take
+    turns.
 
-    A transport may be slower than a kind arrives, and syncs never end. With a priority for each
-    kind, retries and repairs would never be sent.
+    Messages of a kind may arrive faster than the transport sends, and syncs never end. With fixed
+    priorities, retries and repairs might therefore never be sent.
 
-    Every queue has a limit. The outgoing buffer limits own messages, and the repair buffer limits
-    answers. Only the newest sync is kept, because it repeats the previous one. `CONTROL_LIMIT` and
-    `EPHEMERAL_LIMIT` are the numbers of kept control and ephemeral messages, the newest ones.
+    Every queue has a limit. The outgoing buffer limits the own messages, and the repair buffer
+    limits the answers. The outbox keeps only the newest sync, because it repeats the previous sync.
+    `CONTROL_LIMIT` and `EPHEMERAL_LIMIT` limit the control and ephemeral messages.
     """
 
     def __init__(self) -> None:
@@ -101,7 +103,7 @@ class Outbox:
         ) in queued
 
     def put(self, outgoing: Outgoing, now_ms: int = 0) -> None:
-        """Add a message, unless it waits already."""
+        """Add a message, unless the message waits already."""
         kind = outgoing.kind
         key = (kind, outgoing.message_id)
         if key in self.queued or (self._is_closing and kind not in OF_APPLICATION):
@@ -116,12 +118,13 @@ class Outbox:
 
     @property
     def first(self) -> Outgoing | None:
-        """Message that is sent next."""
+        """Message that will be sent next."""
         first = self._waiting[OutgoingKind.CONTENT] or self._first()
         return first[0].outgoing if first else None
 
     def take(self) -> Item:
-        """Remove and return the next message. Call `done` or `put_back` afterwards."""
+        """Remove and return the next message. Call `done` or `put_back` after the attempt to send
+        it."""
         first = self._waiting[OutgoingKind.CONTENT] or self._first()
         assert first, "nothing waits"
         item = heapq.heappop(first)
@@ -145,8 +148,8 @@ class Outbox:
         return len(self._in_hand)
 
     def put_back(self, item: Item) -> None:
-        """Put back a message that the transport did not accept. Newer messages of its kind may have
-        taken its place."""
+        """Put back a message that the transport did not accept. A newer message of the same kind
+        may have taken its place in the queue."""
         outgoing = item.outgoing
         self.done(item)
         if self._is_closing and outgoing.kind not in OF_APPLICATION:
@@ -159,8 +162,8 @@ class Outbox:
         heapq.heappush(self._waiting[outgoing.kind], item)
 
     def close(self) -> None:
-        """Keep what the application sent. Drop syncs, retries and repairs, now and later, because
-        closing a channel must not wait for them."""
+        """Keep the application's messages for sending, and drop all other messages. Syncs, retries
+        and repairs are dropped from now on, because closing must not wait for them."""
         self._is_closing = True
         for kind in set(OutgoingKind).difference(OF_APPLICATION):
             self._waiting[kind].clear()
@@ -169,22 +172,22 @@ class Outbox:
 
     @property
     def undispatched_count(self) -> int:
-        """Number of waiting messages of the application."""
+        """Number of content messages that wait to be sent."""
         return len(self._waiting[OutgoingKind.CONTENT])
 
     def oldest_ms(self, now_ms: int) -> int:
-        """Return the age of the oldest of them, or of those in hand (ms)."""
+        """Return the age of the oldest content message that waits or is in hand (ms)."""
         content = OutgoingKind.CONTENT
         oldest = self._waiting[content][:1]
         oldest += [item for item in self._in_hand.values() if item.outgoing.kind is content]
         return now_ms - min((item.since_ms for item in oldest), default=now_ms)
 
     def waiting(self) -> dict[str, int]:
-        """Return how many messages of each kind wait."""
+        """Return the number of waiting messages of each kind."""
         return {kind.value: len(items) for kind, items in self._waiting.items() if items}
 
     def undispatched(self) -> list[Outgoing]:
-        """Return the waiting messages of the application."""
+        """Return the content messages that wait to be sent."""
         return [item.outgoing for item in sorted(self._waiting[OutgoingKind.CONTENT])]
 
     def _first(self) -> list[Item] | None:

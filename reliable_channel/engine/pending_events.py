@@ -1,7 +1,7 @@
-"""Messages and reports that the application has not confirmed yet.
+"""Events (deliveries and reports) that the application has not confirmed yet.
 
-They are emitted again after a restart. The table is limited, and the oldest are dropped if nothing
-is confirmed.
+A channel emits unconfirmed events again after a restart. If the application confirms no events, the
+oldest events are dropped.
 """
 
 import json
@@ -32,19 +32,21 @@ class _PendingRow(NamedTuple):
 
 
 PENDING_EVENTS: Final = typed_table("unconfirmed", _PendingRow)
-"""Pending events in the order of emission. The content of a message is in the log."""
+"""Table of unconfirmed events in the order of emission. The content of a delivered message is in
+the log."""
 
 PENDING_EVENTS_LIMIT: Final = 100_000
-"""Maximum number of unconfirmed deliveries and reports. Beyond it the oldest tenth is dropped."""
+"""Maximum number of unconfirmed deliveries and reports. If there are more, the oldest tenth is
+dropped."""
 Report = MessageAcknowledged | DeliveryFailed | SendFailed | MessageLost
-"""Result of a message, which is emitted once."""
+"""Event about the result of a message, which is emitted once."""
 REPORTS: Final = (MessageAcknowledged, DeliveryFailed, SendFailed, MessageLost)
 _BY_NAME: Final[dict[str, type[Report]]] = {kind.wire_name: kind for kind in REPORTS}
 
 
 Key = tuple[str, str] | AnyEvent
-"""Key of an event: its kind and message id, or the event itself if it has no id. The event may be a
-copy."""
+"""Key of an event, as its kind and message id, or the event itself if it has no message id. A copy
+of an event has the same key."""
 
 
 class _Delivery(NamedTuple):
@@ -56,7 +58,7 @@ class _Delivery(NamedTuple):
 
 
 class PendingEvents:
-    """Numbering of deliveries and reports, with the event that confirms each number."""
+    """Numbers of deliveries and reports, and the event that confirms each number."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -72,7 +74,7 @@ class PendingEvents:
         return len(self._numbers)
 
     def delivered(self, event: MessageReceived) -> int:
-        """Give a delivered message its number."""
+        """Return the number for a delivered message."""
         values = {
             "event": event.wire_name,
             "position": event.position,
@@ -81,14 +83,14 @@ class PendingEvents:
         return self._number(event.message_id, values)
 
     def report(self, event: Report) -> None:
-        """Number a report that is about to be emitted."""
+        """Give a number to a report that is about to be emitted."""
         values = {"event": event.wire_name} | {
             field.name: _packed(getattr(event, field.name)) for field in fields(event)
         }
         self.account(event, (self._number(event.message_id, values),))
 
     def account(self, event: AnyEvent, numbers: tuple[int, ...]) -> None:
-        """Note that an event is about to be emitted which confirms deliveries."""
+        """Note that an event is about to be emitted that confirms deliveries."""
         if not numbers:
             return
         key = _key(event)
@@ -98,13 +100,14 @@ class PendingEvents:
             self._drop_oldest(self._rows - PENDING_EVENTS_LIMIT + PENDING_EVENTS_LIMIT // 10)
 
     def confirm(self, event: AnyEvent) -> bool:
-        """Note that the application has handled an event. Return True if it was unconfirmed."""
+        """Note that the application has handled an event. Return True if the event was
+        unconfirmed."""
         numbers = self._numbers.pop(_key(event), ())
         self._forget(numbers)
         return bool(numbers)
 
     def restore(self, rows: Sequence[Row]) -> None:
-        """Read what is unconfirmed from before a restart."""
+        """Read the unconfirmed events that were saved before a restart."""
         for number, message_id, event in sorted(PENDING_EVENTS.read(rows)):
             self._last = number
             values = json.loads(event)
@@ -115,8 +118,8 @@ class PendingEvents:
             self._restored.append((number, restored))
 
     def again(self, log: MessageLog) -> Iterator[tuple[AnyEvent, int]]:
-        """Return the events that `restore` read, in order, with their numbers. Messages that
-        retention has removed meanwhile are left out."""
+        """Yield the events that `restore` read, in order, with their numbers. Messages that the
+        log's limits have removed are left out."""
         while self._restored:
             number, event = self._restored.popleft()
             if not isinstance(event, _Delivery):
@@ -132,7 +135,7 @@ class PendingEvents:
         return self._last
 
     def newly_dropped(self) -> int:
-        """Return how many deliveries and reports were dropped unconfirmed since the last call."""
+        """Return how many unconfirmed deliveries and reports were dropped since the last call."""
         dropped, self._dropped = self._dropped, 0
         return dropped
 

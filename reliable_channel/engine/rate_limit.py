@@ -1,7 +1,7 @@
-"""Rate limit manager (LIP 173, Component rules, RLN), which limits the messages of an epoch.
+"""Rate limit of the messages in an epoch (LIP 173, Component rules, RLN).
 
-The epoch index is computed from the wall clock as in RLN, `unix seconds // period`. The count and
-the network's proofs thus agree about the end of an epoch.
+The epoch index is computed from the wall clock as in RLN, `unix seconds // period`. The own count
+and the network's proofs thus agree about the end of an epoch.
 """
 
 from collections.abc import Callable
@@ -11,16 +11,16 @@ from typing import Final
 from ..sds.events import OutgoingKind
 
 APPROACHED_SHARE: Final = 0.9
-"""Share of the budget above which only the application's own messages are sent (PR #89:
+"""Share of the epoch's budget from which only the application's messages are sent (PR #89,
 "approached")."""
 
 SPARE_SHARE: Final = 0.4
-"""Share of the budget up to which optional messages are sent at any moment of an epoch."""
+"""Share of the epoch's budget up to which optional messages are sent at any time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Messages that were sent in an epoch."""
+    """Number of messages that were sent in an epoch."""
 
     epoch_index: int
     messages: int
@@ -38,11 +38,12 @@ class Budget:
     left: int
     epoch_ends_at_ms: int
     approached: bool
-    """True if only the application's own messages are sent until the epoch ends."""
+    """True if only the application's messages are sent until the epoch ends."""
     waiting: dict[str, int]
-    """Messages that wait for the transport, by kind."""
+    """Number of messages that wait for the transport, by kind."""
     waiting_goes_at_ms: int | None
-    """Time by which the last of them will be sent, judged by the budget alone. None means never."""
+    """Time (ms) by which the last waiting message will be sent, as far as the rate limit decides.
+    The value is None if the message will never be sent."""
 
 
 def no_budget(waiting: dict[str, int]) -> Budget:
@@ -62,12 +63,12 @@ def no_budget(waiting: dict[str, int]) -> Budget:
 
 
 class RateLimit:
-    """Counter of sent messages that decides if more may be sent.
+    """Counter of the messages sent in an epoch, which decides if more may be sent.
 
-    If the clock jumps back, the budget is not refilled. The count stays with its epoch, as in the
-    network. A message on its way at an epoch's end counts in both, as it may be sent in
-    either. `in_hand` returns the number of these messages. After a restart, the last message of the
-    previous run also counts, because it may have been on its way.
+    If the clock is set back, the budget is not refilled. The count belongs to one epoch, as in the
+    network. A message that is being sent at an epoch's end counts in both epochs. `in_hand` returns
+    the number of messages that are being sent. After a restart, one message of the previous run
+    also counts, because it may still have been sent.
     """
 
     def __init__(
@@ -86,7 +87,7 @@ class RateLimit:
         """Messages that a process before may have had in hand: one goes after the other."""
 
     def spent(self, now_ms: int) -> Spent:
-        """Return the messages that were sent in this epoch."""
+        """Return the number of messages sent in the current epoch."""
         index = now_ms // 1000 // self.epoch_period_s
         if index > self._spent.epoch_index:
             self._spent = Spent(index, self._in_hand() + self._of_before)
@@ -94,12 +95,12 @@ class RateLimit:
         return self._spent
 
     def epoch_ends_at_ms(self, now_ms: int) -> int:
-        """Return the end of the epoch to which the count belongs."""
+        """Return the end of the current epoch (ms)."""
         return (self.spent(now_ms).epoch_index + 1) * self.epoch_period_s * 1000
 
     def is_approached(self, now_ms: int) -> bool:
-        """Return True if only the application's own messages may be sent, because of the spent
-        budget."""
+        """Return True if so much of the budget is spent that only the application's messages may be
+        sent."""
         return self.spent(now_ms).messages >= APPROACHED_SHARE * self.messages_per_epoch
 
     def admits(self, kind: OutgoingKind, now_ms: int) -> bool:
@@ -109,14 +110,14 @@ class RateLimit:
         return not self.is_approached(now_ms)
 
     def is_short(self, now_ms: int) -> bool:
-        """Return True if optional messages are dropped at this moment of the epoch."""
+        """Return True if optional messages are dropped at this time of the epoch."""
         period_ms = self.epoch_period_s * 1000
         elapsed = 1 - max(0, self.epoch_ends_at_ms(now_ms) - now_ms) / period_ms
         share = max(SPARE_SHARE, APPROACHED_SHARE * elapsed)
         return self.spent(now_ms).messages >= share * self.messages_per_epoch
 
     def refuses_ephemeral(self, now_ms: int) -> str | None:
-        """Return the reason why an ephemeral message is dropped now, or None."""
+        """Return the reason why an ephemeral message is dropped now, or None if it may be sent."""
         if self.spent(now_ms).messages >= self.messages_per_epoch:
             return "rate_limit_reached"
         return "rate_limit_approached" if self.is_approached(now_ms) else None
@@ -124,14 +125,16 @@ class RateLimit:
     def spend(self, now_ms: int) -> Spent:
         """Count a message that is about to be sent.
 
-        Save the result first. A crash may then waste a message of the budget, but never exceeds it.
+        Save the returned count before the message is sent. A crash after the save wastes at most
+        one message, and the budget is never exceeded.
         """
         current = self.spent(now_ms)
         self._spent = Spent(current.epoch_index, current.messages + 1)
         return self._spent
 
     def explain(self, waiting: dict[str, int], now_ms: int) -> Budget:
-        """Return the state of the budget, and its effect on waiting messages."""
+        """Return the state of the rate limit, and the time at which waiting messages can be
+        sent."""
         spent = self.spent(now_ms)
         left, total = max(0, self.messages_per_epoch - spent.messages), sum(waiting.values())
         epochs = 0 if total <= left else -(-(total - left) // max(1, self.messages_per_epoch))

@@ -1,9 +1,9 @@
-"""Plans for missing messages. They follow a repair policy, and collect the facts that the policy
-needs.
+"""Plans for finding missing messages. The plans follow a repair policy, and collect the facts that
+the policy needs.
 
-It has no I/O. After each step of the core, its owner calls `step` and passes the core's events and
-the received messages. Other participants are asked only when the policy permits it.
-`engine/store_queries.py` executes the planned Store queries.
+This module does no I/O. After each step of the core, the owner passes the events and received
+messages and calls `step`. Other participants are asked for a message only when the repair policy
+permits it. `engine/store_queries.py` executes the planned Store queries.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -26,7 +26,7 @@ from ..sds.timetable import Timetable
 from .sync_core import Arrival, SyncCore
 
 SLACK: Final = 1_000
-"""Maximum number of plans besides twice the number of missing messages."""
+"""Number of plans that are kept in addition to twice the number of missing messages."""
 
 
 @dataclass(slots=True)
@@ -42,18 +42,18 @@ class RepairPlan:
     is_held: bool = False
     """True if the core waits for permission to ask other participants."""
     is_past: bool = False
-    """True if Store returned the message that refers to it."""
+    """True if the message that refers to the missing message came from Store."""
     is_looked_for: bool = False
-    """True if a round of Store queries has begun that includes it."""
+    """True if the round of Store queries in progress includes the message."""
 
     @property
     def message_id(self) -> str:
-        """Sender of the missing message."""
+        """Id of the missing message."""
         return self.missing.entry.message_id
 
 
 class Repairs:
-    """Plans of one participant's searches."""
+    """Plans of one participant for its missing messages."""
 
     def __init__(
         self,
@@ -85,8 +85,8 @@ class Repairs:
     # -- beside the core ---------------------------------------------------------------------------
 
     def step(self, now_ms: int) -> None:
-        """Plan the search for newly missing messages. Let the core ask participants if it is
-        time."""
+        """Plan the search for messages that became missing. Let the core ask participants for each
+        message that is due."""
         if wanted := self._core.wanted():
             self._count_others()
             for missing in wanted:
@@ -99,7 +99,7 @@ class Repairs:
                 self._ask(self._plans[message_id], now_ms)
 
     def saw(self, event: RepairRequested, now_ms: int) -> None:
-        """Note that the core asked other participants."""
+        """Note that the core asked other participants for messages."""
         for message_id in event.message_ids:
             if plan := self._plans.get(message_id):
                 self._requested(plan, now_ms)
@@ -122,8 +122,8 @@ class Repairs:
     # -- for the looks into Store ------------------------------------------------------------------
 
     def plans(self, now_ms: int) -> list[RepairPlan]:
-        """Return the plans for all missing messages, in the core's order. All other plans are
-        dropped."""
+        """Return the plans for all missing messages, in the order of the core. All other plans are
+        removed."""
         before, self._plans = self._plans, {}
         if all_missing := self._core.missing():
             self._count_others()
@@ -139,8 +139,8 @@ class Repairs:
         return list(self._plans.values())
 
     def tried(self, plans: Collection[RepairPlan], deferred: Collection[str], now_ms: int) -> None:
-        """Note that a query found none of these messages. Queries for the ids in `deferred` were
-        incomplete."""
+        """Note that a query found none of the planned messages. The query for the ids in `deferred`
+        was incomplete."""
         for plan in plans:
             plan.store_tries += plan.message_id not in deferred
             plan.last_try_ms = now_ms
@@ -156,7 +156,8 @@ class Repairs:
         *,
         by_time: bool,
     ) -> None:
-        """Note that Store answered a query for these messages. Some of them are still missing."""
+        """Note that Store answered a query for the planned messages. `left` names the messages that
+        are still missing."""
         was_away, remaining = bool(self._store.failures), {plan.message_id for plan in left}
         store = replace(self._store, failures=0)
 
@@ -175,7 +176,7 @@ class Repairs:
             self._decide_on(self._plans.values(), now_ms)
 
     def store_failed(self, plans: Iterable[RepairPlan], now_ms: int) -> None:
-        """Note that Store did not answer a query for these messages."""
+        """Note that Store did not answer a query for the planned messages."""
         first = not self._store.failures
         self._store = replace(self._store, failures=self._store.failures + 1, failed_ms=now_ms)
         self._decide_on(self._plans.values() if first else plans, now_ms)

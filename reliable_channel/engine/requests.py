@@ -1,5 +1,6 @@
-"""Requests of the application (LIP 173, RequestId). One `send` may become many SDS messages, and is
-reported as one request. A repeated `send` under the same key is the same request."""
+"""Requests of the application to send a payload (LIP 173, RequestId). One `send` may become many
+SDS messages, and is reported as one request. A repeated `send` under the same idempotency key
+belongs to the same request."""
 
 import json
 from collections import OrderedDict
@@ -35,25 +36,25 @@ class _SendRow(NamedTuple):
 
 REQUESTS: Final = typed_table("requests", _RequestRow)
 REQUEST_PROGRESS: Final = typed_table("request_progress", _RequestProgressRow)
-"""Part of a request without its ids. The ids are written once, because a long message has a hundred
-ids, with a step for each."""
+"""Table of the progress of requests, without their ids. The ids are written once, because a long
+payload has a hundred ids and a step for each."""
 SENDS: Final = typed_table("sends", _SendRow)
 _UUID_FIXED: Final = 0xF000 << 64 | 0xC000 << 48
 _UUID_VERSION_4: Final = 0x4000 << 64 | 0x8000 << 48
 KEYS_REMEMBERED: Final = 100_000
-"""Maximum number of remembered keys. The oldest are evicted."""
+"""Maximum number of remembered idempotency keys. The oldest keys are evicted."""
 Acknowledgement = MessageAcknowledged | MessagePossiblyAcknowledged | DeliveryFailed
 
 
 @dataclass(slots=True)
 class Accepted:
-    """Result of `send`: its request, and the ids of its segments."""
+    """Result of `send`, with the request id and the ids of its segments."""
 
     request_id: str
     message_ids: tuple[str, ...]
     idempotency_key: str | None = None
     failure: StateError | None = field(default=None, compare=False)
-    """Reason why the message was not accepted after all: it could not be written."""
+    """Error if the message could not be saved and was therefore withdrawn, otherwise None."""
 
 
 @dataclass(slots=True)
@@ -67,7 +68,8 @@ class _Request:
 
 
 class Requests:
-    """Requests in progress. A request is removed when all its messages have a result."""
+    """Requests of the application that have no result yet. A request is removed when each of its
+    messages has a result."""
 
     def __init__(self, recorder: Recorder = NO_RECORDER) -> None:
         self._recorder = recorder
@@ -87,13 +89,13 @@ class Requests:
             self._recorder.put(REQUESTS, request_id, json.dumps(request.message_ids))
 
     def withdrawn(self, message_ids: Sequence[str]) -> None:
-        """Withdraw a request of which no message was sent."""
+        """Withdraw a request, if no message of it was sent."""
         for message_id in message_ids:
             if message_id in self._by_message:
                 self._finish(message_id)
 
     def sent(self, message_id: str, message_hash: bytes) -> Sequence[MessageSent | SendProgress]:
-        """Note that a message was sent for the first time."""
+        """Note that a message of a request was sent for the first time."""
         request = self._by_message.get(message_id)
         if request is None or request.sent == len(request.message_ids):
             return ()
@@ -110,7 +112,7 @@ class Requests:
         return events
 
     def resolved(self, event: Acknowledgement) -> Sequence[Acknowledgement | SendProgress]:
-        """Return the effect of a message's acknowledgement on its request."""
+        """Return the events about a request after the acknowledgement of one message."""
         request = self._by_message.get(event.message_id)
         if request is None:
             return (event,)
@@ -130,7 +132,8 @@ class Requests:
         return (progress, replace(event, message_id=first)) if is_whole else (progress,)
 
     def refused(self, message_id: str, reason: str) -> SendFailed | None:
-        """Fail the request of a message that will never be sent. This is emitted once."""
+        """Return the failure of a request because one message will never be sent, once for each
+        request."""
         request = self._by_message.get(message_id)
         if request is None:
             return None
@@ -141,8 +144,8 @@ class Requests:
     def restore(
         self, rows: Iterable[Row], progress: Iterable[Row], pending: Container[str]
     ) -> None:
-        """Restore the requests from before a restart. Their messages in `pending` still wait for an
-        acknowledgement."""
+        """Restore the requests that were saved before a restart. Messages in `pending` still wait
+        for an acknowledgement."""
         steps = {row.request_id: row[1:] for row in REQUEST_PROGRESS.read(progress)}
         for request_id, message_ids in REQUESTS.read(rows):
             sent, acknowledged, failed = steps.get(request_id, (0, 0, 0))
@@ -181,14 +184,13 @@ class Requests:
 
 
 def random_uuid(bits: int) -> str:
-    """Return the UUID of version 4 (RFC 9562) of 128 random bits, in the notation of
-    `uuid.UUID`."""
+    """Return a UUID of version 4 (RFC 9562), made of 128 random bits, as text."""
     digits = f"{bits & ~_UUID_FIXED | _UUID_VERSION_4:032x}"
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
 
 
 class Idempotency:
-    """Accepted requests by idempotency key."""
+    """Accepted requests by their idempotency keys."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -196,11 +198,11 @@ class Idempotency:
         self._number = 0
 
     def get(self, key: str) -> Accepted | None:
-        """Return the request that was accepted under a key."""
+        """Return the request that was accepted under an idempotency key, or None."""
         return self._accepted.get(key)
 
     def add(self, key: str, accepted: Accepted) -> None:
-        """Note that a request was accepted under a key."""
+        """Note that a request was accepted under an idempotency key."""
         self._number += 1
         self._accepted[key] = accepted
         message_ids = json.dumps(accepted.message_ids)
@@ -209,12 +211,12 @@ class Idempotency:
             self._recorder.delete(SENDS, self._accepted.popitem(last=False)[0])
 
     def discard(self, key: str | None) -> None:
-        """Note that the request under a key was withdrawn."""
+        """Note that the request under an idempotency key was withdrawn."""
         if key is not None and self._accepted.pop(key, None) is not None:
             self._recorder.delete(SENDS, key)
 
     def restore(self, rows: Iterable[Row]) -> None:
-        """Restore the keys from before a restart."""
+        """Restore the idempotency keys that were saved before a restart."""
         for row in sorted(SENDS.read(rows), key=attrgetter("number")):
             key, self._number = row.idempotency_key, row.number
             self._accepted[key] = Accepted(row.request_id, tuple(json.loads(row.message_ids)), key)

@@ -1,4 +1,4 @@
-"""The sync protocol `sds` of a channel: the built-in core with the channel's options."""
+"""Sync protocol `sds` of a channel, which is the built-in core."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ from .sync_core import CoreContext
 
 
 def sds_core(context: CoreContext) -> SdsProtocol:
-    """Return an SDS core for a channel."""
+    """Return an SDS core with the options of a channel."""
     options = context.options.sds_options()
     return SdsProtocol(
         context.channel_id,

@@ -1,4 +1,4 @@
-"""Segmentation (LIP 173): long payloads leave as segments, and arrive as whole payloads."""
+"""Segmentation of long payloads, which are sent as segments and arrive whole (LIP 173)."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -30,15 +30,15 @@ from ..segmentation import (
 )
 
 SEGMENTS_SPARE: Final = 1
-"""Number of segments, because LIP 243 v0.1 allows one less than its maximum."""
+"""Number of segments that are kept free, because LIP 243 v0.1 allows one less than its maximum."""
 FORM: Final = "segment_form"
-"""State row with the form of the payloads that were received last: `BARE`, or the name of a
-layout."""
+"""Key of the state row with the form of the last received payload, as `BARE` or a layout's name."""
 BARE: Final = "bare"
 
 
 class Emitted(NamedTuple):
-    """Event with the numbers of its deliveries. It has none while they wait for other segments."""
+    """Event with the numbers of the deliveries that it confirms. The numbers are empty while other
+    segments of the payload are missing."""
 
     event: AnyEvent
     numbers: tuple[int, ...] = ()
@@ -48,10 +48,11 @@ class Segmentation:
     """Segmentation that sends each payload as one message, as js-waku does."""
 
     def restore(self, form: Value) -> None:
-        """Send in the saved `FORM` from now on. None changes nothing."""
+        """Send payloads in the form that was saved before a restart. If `form` is None, the call
+        changes nothing."""
 
     def split(self, payload: bytes) -> list[bytes]:
-        """Return the content of one message or of several.
+        """Return the contents of the messages that carry a payload.
 
         Raises:
             ContentTooLong: the payload needs more segments than are allowed.
@@ -59,16 +60,17 @@ class Segmentation:
         return [payload]
 
     def join(self, received: MessageReceived, now_ms: int, number: int) -> Iterable[Emitted]:
-        """Return the payload that a delivered message completes, and reports about it. `number` is
-        the number of its delivery."""
+        """Return the payload that a delivered message completes, and events about the payload.
+        `number` is the number of the message's delivery."""
         return (Emitted(received, (number,)),)
 
     def whole(self, content: bytes) -> bytes:
-        """Return the payload of a message without other segments. Otherwise return its content."""
+        """Return the payload of a message with a single segment. Any other content is returned
+        unchanged."""
         return content
 
     def on_deadline(self, now_ms: int) -> Iterable[Emitted]:
-        """Drop incomplete payloads whose time is over."""
+        """Drop incomplete payloads whose time limit has passed."""
         return ()
 
 
@@ -80,11 +82,11 @@ class _Place(NamedTuple):
 
 
 class Segments(Segmentation):
-    """Segmentation in one layout. It reads segments of every known layout.
+    """Segmentation in one layout of segments. The class reads segments of every known layout.
 
-    At first, it puts every payload into a segment. If it `follows_form`, it later sends in the form
-    that another participant used last: bare, or in segments of that layout. A payload that is too
-    long for a message is always cut. With a `log`, evicted segments are read from the log again.
+    At first, each payload is put into a segment, even if it is short. With `follows_form`, payloads
+    are later sent in the form of another participant's last payload. A payload that is too long for
+    one message is always cut. With a `log`, segments that left memory are read from the log again.
     """
 
     def __init__(
@@ -137,12 +139,12 @@ class Segments(Segmentation):
         )
 
     def restore(self, form: Value) -> None:
-        """Send in the saved form from now on, if the options still allow it."""
+        """Send payloads in the saved form, if the options still allow that form."""
         if form in self._forms:
             self._form = self._forms[str(form)]
 
     def split(self, payload: bytes) -> list[bytes]:
-        """Cut a payload, unless it is sent bare and readers would not take it for a segment.
+        """Cut a payload into segments, unless it is sent bare and does not look like a segment.
 
         Raises:
             ContentTooLong: the payload is longer than `limits.payload_bytes`.
@@ -162,7 +164,8 @@ class Segments(Segmentation):
             raise ContentTooLong(str(error)) from error
 
     def join(self, received: MessageReceived, now_ms: int, number: int) -> Iterator[Emitted]:
-        """Add a segment. A content that is no segment is delivered unchanged."""
+        """Add a received segment to its payload. A content that is no segment is delivered
+        unchanged."""
         found = recognised(received.content, self._layouts)
         if found is None:
             self._heard(BARE, received)
@@ -189,7 +192,7 @@ class Segments(Segmentation):
         return segment.payload if segment and segment.data_segment_count == 1 else content
 
     def on_deadline(self, now_ms: int) -> Iterator[Emitted]:
-        """Drop incomplete payloads whose time is over."""
+        """Drop incomplete payloads whose time limit has passed."""
         outcomes = self.reassembler.on_deadline(now_ms)
         self._plan()
         yield from map(_emitted, outcomes)
@@ -217,7 +220,8 @@ def segmentation_of(
     recorder: Recorder = NO_RECORDER,
     agenda: Agenda | None = None,
 ) -> Segmentation:
-    """Return the segmentation that the options name. `log` has the segments unchanged."""
+    """Return the segmentation that the options of a channel name. `log` has the contents of
+    segments unchanged."""
     layout = options.segment_layout
     if isinstance(layout, str):
         layout = next((known for known in LAYOUTS if known.name == layout), None)

@@ -1,9 +1,9 @@
-"""Steps: the consequences of each input. They are written before any of them is emitted or
-broadcast.
+"""Steps of an engine, each with the consequences of one input. A channel with saved state writes
+each step before it emits or broadcasts a part of the step.
 
-Steps that end during a write are written together in the next one. Events and messages keep the
-order of the steps. A step that accepted an own message can be refused. If it cannot be written, it
-is withdrawn and not emitted.
+Steps that end during a write are written together in the next write. Events and messages stay in
+the order of the steps. A step that accepted an own message may be refused. If a step with an own
+message cannot be written, the message is withdrawn without any event.
 """
 
 from collections import deque
@@ -22,62 +22,62 @@ from .logged import Logged
 from .requests import Accepted
 
 STEPS_WAITING: Final = 2_000
-"""Steps that may wait for the disk before receiving waits, too."""
+"""Maximum number of steps that wait for the disk before receiving waits, too."""
 WRITE_DELAY_MS: Final = 20
-"""Time for which an unimportant step, such as a confirmation, waits to be written with others.
-After a crash in between, the event is emitted again, or the same message is published again."""
+"""Time (ms) for which an unimportant step, such as a confirmation, waits to be written with others.
+After a crash in this time, an event is emitted again, or a message is published again."""
 PROGRESS: Final = (MessageSent, SendProgress)
-"""Events that may come after `WRITE_DELAY_MS`."""
+"""Events that may be emitted up to `WRITE_DELAY_MS` later."""
 ENTRIES_AT_RISK: Final = 200_000
-"""Log entries that are kept for a disk that may recover. The oldest are dropped."""
+"""Maximum number of log entries that are kept while the disk fails. The oldest entries are
+dropped."""
 
 
 class Wake(Enum):
-    """Task to which a step gives work."""
+    """Task of the channel to which a step gives work."""
 
     SEND = "send"
-    """Messages that wait for the transport."""
+    """Task that sends the waiting messages."""
     WRITE = "write"
-    """Steps that wait for the disk."""
+    """Task that writes the waiting steps to the disk."""
     DECRYPT = "decrypt"
-    """Delivered contents that wait to be decrypted."""
+    """Task that decrypts the delivered contents."""
     FETCH = "fetch"
-    """Queries that wait for Store."""
+    """Task that sends the waiting queries to Store."""
 
     __hash__ = object.__hash__  # the one of Enum hashes the name, in Python
 
 
 @dataclass(slots=True)
 class Step:
-    """Consequences of an input. They are written first, then emitted and broadcast."""
+    """Consequences of one input. The consequences are written first, then emitted and broadcast."""
 
     changes: Changes | None
-    """Rows for the state store. None without state."""
+    """Rows to save, or None in a channel without saved state."""
     events: list[AnyEvent | Logged]
     outgoing: Sequence[Outgoing]
     accepted: Accepted | None = None
-    """Own message that is withdrawn if the step cannot be written."""
+    """Own message that is withdrawn if the step cannot be written, or None."""
     is_due: bool = True
-    """True if the step is written or needs no write."""
+    """True if the step is written, or has nothing to write."""
     wakes: list[Wake] = field(default_factory=list)
-    """Tasks to wake, except the task for messages in `outgoing`, which wait until the step is
-    due."""
+    """Tasks to wake now, except the sending task, which waits until the step is due."""
     due_ms: int | None = None
-    """Time for `Engine.on_deadline`. None while nothing is planned."""
+    """Time (ms) for the next call of `Engine.on_deadline`, or None if nothing is planned."""
 
     @property
     def is_urgent(self) -> bool:
-        """True if another task waits for the write. The note that a message was sent has no
-        consequences."""
+        """True if another task waits until the step is written. The note that a message was sent is
+        not urgent."""
         if self.outgoing or self.accepted:
             return True
         return not all(isinstance(event, PROGRESS) for event in self.events)
 
 
 class UnwrittenSteps:
-    """Steps of a channel with state, from their end until they are written.
+    """Steps of a channel with saved state, which wait until they are written.
 
-    If the store fails, the channel continues in memory, and unwritten data is tried again.
+    If the store fails, the channel continues in memory, and the next write tries the data again.
     """
 
     def __init__(
@@ -116,22 +116,22 @@ class UnwrittenSteps:
 
     @property
     def wakes_writer(self) -> bool:
-        """True if a waiting writer should continue, because later steps also have their time."""
+        """True if the writing task should wake up for the added step."""
         return self.is_urgent or len(self._waiting) == 1
 
     @property
     def is_full(self) -> bool:
-        """True if so much waits for the disk that receiving must pause."""
+        """True if so many steps wait for the disk that receiving must pause."""
         return len(self._waiting) > STEPS_WAITING
 
     @property
     def at_risk(self) -> int:
-        """Messages and rows that the store does not have yet."""
+        """Number of messages and rows that are not on the disk yet."""
         return len(self._unwritten.entries) + len(self._unwritten.rows)
 
     def add(self, step: Step) -> bool:
-        """Add a step. Return True if it may continue at once, because it changes nothing and no
-        step waits."""
+        """Add a step to the steps that wait to be written. Return True if the step is due at once,
+        because it changes nothing and no step waits."""
         self.submitted += 1
         if changes := step.changes:
             self._archive.add(changes)
@@ -143,9 +143,9 @@ class UnwrittenSteps:
         return False
 
     def begin(self, now_ms: int, *, at_once: bool) -> Changes | None:
-        """Return all waiting data, to write it now in one transaction. Return None if there is no
-        data, or if a failing store is in its pause and `at_once` is False. Call `written` or
-        `failed`, and then `finish`."""
+        """Return all waiting data, to be written now in one transaction. Return None if there are
+        no data, or if the pause after a failed write is not over. After this call, call `written`
+        or `failed`, and then `finish`."""
         self._batch, self.is_urgent = len(self._waiting), False
         self._writing_filter = bytes(self._bloom_filter)
         for step in self._waiting:
@@ -168,7 +168,7 @@ class UnwrittenSteps:
         return None if since_ms is None else StateRecovered(now_ms - since_ms, self.given_up)
 
     def failed(self, error: StateError, now_ms: int) -> StateDegraded | None:
-        """Note that the write failed. Keep its data for the next write."""
+        """Note that the write failed. The data are kept for the next write."""
         self._unwritten = self._writing  # nothing was added since `begin`
         self.failure = self._last_failure = error
         self._refused_through = self.submitted
@@ -187,7 +187,7 @@ class UnwrittenSteps:
         return event
 
     def finish(self) -> Iterator[tuple[Step, StateError | None]]:
-        """Return the steps that this write ended, each with the reason for its refusal, if any."""
+        """Yield the steps that this write ended, each with the reason for its refusal, or None."""
         batch, self._batch = self._batch, 0
         self.bloom_filter = self._writing_filter
         for _ in range(batch):
@@ -202,7 +202,7 @@ class UnwrittenSteps:
                 yield step, failure
 
     def reading_failed(self) -> StateDegraded | None:
-        """Report failed look-ups once, because messages that they did not find may be delivered
+        """Report failed look-ups once, because a message that was not found may be delivered
         again."""
         if (error := self._archive.failure) is None or self._has_reported_reading:
             return None

@@ -1,9 +1,10 @@
 """Rules for queries to Store, without I/O.
 
-`runtime/store_client.py` queries over a transport, and simulations do it in virtual time. The
-repair policy (`recovery.py`) decides when to search for a missing message. The search uses the
-retrieval hint, then topic and time. Hints of js-waku never match, because js-waku stamps a message
-once for the hint and again for the wire. A hint is therefore only a first try.
+`runtime/store_client.py` sends the queries over a transport, and simulations do so in virtual time.
+The repair policy (`recovery.py`) decides when to search for a missing message. A search for a
+missing message uses the retrieval hint first, then topic and time. Hints of js-waku never match,
+because js-waku gives the hint and the sent message different timestamps. A hint is therefore only a
+first try.
 """
 
 from collections.abc import Generator, Iterator, Sequence
@@ -17,23 +18,23 @@ from .recovery import RepairPlan, Repairs
 from .sync_core import SyncCore
 
 SKEW_MS: Final = 30_000
-"""Possible difference of other participants' clocks, because Store orders messages by the sender's
+"""Maximum expected error of other participants' clocks (ms), because Store orders by sender
 time."""
 LOOKBACKS_MS: Final = (60_000, 600_000, 3_600_000, 86_400_000, 30 * 86_400_000)
-"""Time before its discovery from which a missing message is searched, one step further each
-time."""
+"""Time spans (ms) before a message was missed that are searched, one more in each search."""
 HINT_BYTES: Final = 32
 MAX_AT_ONCE: Final = 500
-"""Missing messages that one round searches. Their referrers take turns, so that false references do
-not delay all others."""
+"""Maximum number of missing messages for which one round searches. The referrers of the messages
+take turns, so that false references do not delay other messages."""
 REST: Final = 4
-"""Pause after a search by time, in units of its duration. A false reference makes a search read a
-month of Store, and must not do so all the time."""
+"""Pause after a search by time, as a multiple of the search's duration. A false reference makes a
+search read a month of Store, which must not happen all the time."""
 MAX_REST_MS: Final = 60_000
 LINKS: Final = 20
-"""Depth to which one round follows references from found messages to further missing ones."""
+"""Maximum number of steps by which one round follows references from a found to a missing
+message."""
 TICK_MS: Final = 1_000
-"""Polling interval for due work, which is also the precision of a policy's times."""
+"""Polling interval for due work (ms), which is also the precision of a policy's times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +46,8 @@ class ByHash:
 
 @dataclass(frozen=True, slots=True)
 class ByTime:
-    """Query for all messages stamped from `start_ms` to `end_ms`. A repeated message gets a new
-    timestamp, so the time of a missing one is unknown."""
+    """Query for all messages with a timestamp from `start_ms` to `end_ms`. A repeated message gets
+    a new timestamp, so the time of a missing message is unknown."""
 
     start_ms: int
     end_ms: int
@@ -54,11 +55,12 @@ class ByTime:
 
 Query = ByHash | ByTime
 Queries = Generator[Query, None, None]
-"""Queries that are sent one after the other."""
+"""Queries that are sent one after another."""
 
 
 class StoreQueries:
-    """Queries of one participant to Store. It reads its core and never changes it."""
+    """Planner of one participant's queries to Store. The planner reads the core and never changes
+    the core."""
 
     def __init__(self, core: SyncCore, repairs: Repairs, message_traces: MessageTraces) -> None:
         self.tick_ms = min(TICK_MS, repairs.retrieve_frequency_ms)
@@ -80,7 +82,7 @@ class StoreQueries:
 
     @property
     def must_catch_up(self) -> bool:
-        """True if a round is due at once."""
+        """True if a round of queries is due at once."""
         return self._catch_up_from_ms is not None
 
     @property
@@ -94,11 +96,11 @@ class StoreQueries:
             self._catch_up_from_ms = since_ms
 
     def next(self, now_ms: int) -> Query | None:
-        """Return the next query of a round, or None at its end.
+        """Return the next query of a round, or None at the end of the round.
 
-        A round has two searches, one after the other, because a Store that fails in one may answer
-        the other. Pass the answers to the core before you ask for the next query. The next query
-        depends on the messages that are still missing.
+        A round has two searches, because a Store that fails in one search may answer in the other.
+        Pass the answers to the core before you ask for the next query. The next query depends on
+        the messages that are still missing.
         """
         self._now_ms = now_ms
         if self._round is None:
@@ -115,11 +117,11 @@ class StoreQueries:
             self._look = None
 
     def failed(self, now_ms: int) -> None:
-        """Note that Store did not answer the last query. The rest of its search waits for the next
-        round.
+        """Note that Store did not answer the last query. The rest of the failed search waits for
+        the next round.
 
-        A failed query by hash is followed by a query by time. A Store may refuse hashes, which
-        upstream has deprecated for missing messages, and still answer by time.
+        After a failed query by hash, the round continues with a query by time. A Store may refuse
+        queries by hash, which upstream has deprecated, but still answer by time.
         """
         self._now_ms = now_ms
         if isinstance(self._asked, ByHash):

@@ -1,9 +1,9 @@
 """Interface between a channel and its sync protocol, for authors of plugins.
 
-`SdsProtocol` is built in. `ReliableChannel(…, sync="name")` uses the core that a plugin registered
-(`hooks.register_sync_cores`). A core has no I/O. It reads no clock, takes random numbers only from
-the given function, and never waits. After each call its owner writes `changes()`, then emits
-`events()` to the application and broadcasts `outgoing()`.
+`SdsProtocol` is the built-in sync protocol. `ReliableChannel(…, sync="name")` uses the core that a
+plugin registered (`hooks.register_sync_cores`). A core does no I/O. A core reads no clock, takes
+random numbers only from the given function, and never waits. After each call the owner of the core
+writes `changes()`, emits `events()` and broadcasts `outgoing()`.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -53,12 +53,12 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """Policies of one channel, which are pure functions."""
+    """Policies of one channel, each of which is a pure function."""
 
     retry: RetryPolicy = fixed
     repair: RepairPolicy = both
     id_function: IdFunction | None = None
-    """Function for message ids. None means the function of the wire profile."""
+    """Function that makes message ids, or None for the function of the wire profile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,60 +72,61 @@ class CoreContext:
     random: Callable[[], float]
     """Function that returns a uniform random number in [0, 1)."""
     recorder: Recorder
-    """Recorder of the data that a restart needs. It ignores everything if there is no state."""
+    """Recorder of the changes that a restart needs. In a channel without saved state, the recorder
+    ignores all changes."""
     archive: LogArchive
-    """Source of recorded log entries, for `MessageLog`."""
+    """Source of saved log entries, for `MessageLog`."""
     signing: Signing | None = None
     require_signatures: bool = False
     policies: Policies = field(default_factory=Policies)
     repair_on_demand: bool = False
     """True if repair requests wait until the channel calls `SyncCore.ask_participants`."""
     has_store: bool = True
-    """True if there is a Store and the channel queries it. Otherwise only other participants can
-    repair."""
+    """True if there is a Store that the channel queries. Without a Store, only other participants
+    can repair a missing message."""
 
 
 @runtime_checkable
 class Withdrawing(Protocol):
-    """Core that can withdraw a message that it has just accepted.
+    """Sync core that can withdraw a message that it has just accepted.
 
     If the state cannot be written, `ReliableChannel.send` raises, and the message must not be sent.
-    A core without this method accepts the message that met the failure in memory. Later messages
-    are refused before the core gets them.
+    If a core has no `withdraw`, the message that could not be saved stays accepted in memory. After
+    such a failure, the channel refuses later messages before it passes them to the core.
     """
 
     def withdraw(self, message_id: str) -> None:
-        """Withdraw an own message. No participant has seen it, because neither the message nor any
-        reference to it was sent."""
+        """Withdraw an own message that was not sent. No participant knows the message, because no
+        reference to it was sent either."""
         ...
 
 
 @runtime_checkable
 class Acknowledging(Protocol):
-    """Core whose messages acknowledge others by a bloom filter."""
+    """Sync core whose messages acknowledge other messages by a bloom filter."""
 
     bloom_filter: SupportsBytes
 
 
 @runtime_checkable
 class SyncCore(Protocol):
-    """Participant of one channel, as the runtime sees it."""
+    """Sync core of one participant of a channel, as the runtime uses it."""
 
     log: MessageLog
-    """Log of own and delivered messages, for reading."""
+    """Log of own and delivered messages, which the channel only reads."""
 
     @property
     def unacknowledged(self) -> Collection[str]:
-        """Ids of own messages that no other participant is known to have."""
+        """Ids of own messages that no other participant is known to have received."""
         ...
 
     @property
     def capacity_left(self) -> int:
-        """Return how many more own messages may wait for an acknowledgement."""
+        """Return how many more own messages the core accepts before an acknowledgement."""
         ...
 
     def send(self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None) -> str:
-        """Accept a message for all participants. Return its id, which is unique in the channel.
+        """Accept a message for all participants, and return its id, which must be unique.
 
         Raises:
             SdsError: it is refused; the text says why.
@@ -135,8 +136,8 @@ class SyncCore(Protocol):
     def send_ephemeral(
         self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None
     ) -> str:
-        """Broadcast a message without any promise. Return its id. `outgoing()` then returns only
-        its bytes.
+        """Broadcast a message once, without repair, and return its id. `outgoing()` then returns
+        only the bytes of the message.
 
         Raises:
             SdsError: it is refused; the text says why.
@@ -151,17 +152,18 @@ class SyncCore(Protocol):
         retrieval_hint: bytes | None = None,
         sent_at_ns: int | None = None,
     ) -> Arrival:
-        """Receive bytes of the transport or of Store. `retrieval_hint` is their Waku message hash,
-        and `sent_at_ns` their timestamp there. Invalid bytes do not raise."""
+        """Receive the bytes of a message from the transport or from Store. `retrieval_hint` is the
+        Waku message hash of the bytes, and `sent_at_ns` their Waku timestamp. Invalid bytes raise
+        no error."""
         ...
 
     def dispatched(self, message_id: str, now_ms: int, retrieval_hint: bytes | None = None) -> None:
-        """Note that an own message was sent."""
+        """Note that the transport sent an own message."""
         ...
 
     def resend_early(self, message_id: str, now_ms: int) -> bool:
-        """Broadcast an own message again ahead of time. Return False if it is acknowledged, or was
-        sent too often already."""
+        """Broadcast an own message again before its retry is due. Return False if the message is
+        acknowledged, or was sent too often already."""
         ...
 
     def abandon(self, message_id: str) -> None:
@@ -169,43 +171,45 @@ class SyncCore(Protocol):
         ...
 
     def join(self, now_ms: int, *, wanted_from: int = 0, presume_ms: int) -> None:
-        """Join a running conversation whose messages before `wanted_from` (ms) are not wanted."""
+        """Join a conversation, in which messages before `wanted_from` (ms) are not wanted."""
         ...
 
     def missing(self) -> Sequence[MissingEntry]:
-        """Return the messages that are known only by reference, to search for them in Store."""
+        """Return the messages that are known only by reference, for a search in Store."""
         ...
 
     def wanted(self) -> Sequence[MissingEntry]:
-        """Return messages that participants might be asked for: newly missing ones, and each again
-        when it becomes relevant. They are not asked before `ask_participants` is called. Without
-        `repair_on_demand` the list is empty, and the core asks them itself."""
+        """Return missing messages for which repair requests may now be useful. The core asks
+        participants only after `ask_participants` is called. Without `repair_on_demand` the list is
+        empty, and the core asks without permission."""
         ...
 
     def ask_participants(self, missing: MissingEntry, now_ms: int) -> None:
-        """Permit repair requests for a missing message, by the protocol's rules and times. Nothing
-        changes if they are already permitted, or the message is not missing any more."""
+        """Permit repair requests for a missing message, at the times that the protocol chooses. If
+        requests are already permitted, or the message is not missing, the call changes nothing."""
         ...
 
     @property
     def is_missing_something(self) -> bool:
-        """True if `missing()` names a message."""
+        """True if `missing()` returns at least one message."""
         ...
 
     def is_awaited(self, message_id: str) -> bool:
-        """Return True if other messages wait for a missing one."""
+        """Return True if other messages wait for this missing message."""
         ...
 
     def next_deadline_ms(self) -> int | None:
-        """Return the time of the next call of `on_deadline`, or None if nothing is planned."""
+        """Return the time (ms) for the next call of `on_deadline`, or None if nothing is
+        planned."""
         ...
 
     def on_deadline(self, now_ms: int) -> None:
-        """Do everything that is due."""
+        """Do all work that is due by time."""
         ...
 
     def events(self) -> Sequence[SdsEvent]:
-        """Return all events since the last call. Each message is delivered once."""
+        """Return all events since the last call of `events`. Each message is delivered in one
+        event."""
         ...
 
     def outgoing(self) -> Sequence[Outgoing]:
@@ -213,18 +217,19 @@ class SyncCore(Protocol):
         ...
 
     def changes(self) -> Changes:
-        """Return the changes of the data that a restart needs."""
+        """Return the changes to the saved state since the last call of `changes`."""
         ...
 
     def restore(self, tables: Tables, newest: Sequence[LogEntry], now_ms: int) -> None:
-        """Restore the state from before a restart, before any other call. Own messages that were
-        never sent wait in `outgoing()` again."""
+        """Restore the saved state, before any other call. Own messages that were never sent are in
+        `outgoing()` again."""
         ...
 
     def progress(self) -> Progress:
-        """Return how complete the log is, compared with the known messages."""
+        """Return how complete the log is, compared with all known messages."""
         ...
 
     def statistics(self) -> SdsStatistics:
-        """Return a snapshot of counters and buffers. Unused counters are zero."""
+        """Return the current counters and the sizes of the buffers. Counters that the core does not
+        use are 0."""
         ...

@@ -1,8 +1,7 @@
 """Translation of events of the core into events of the application.
 
-Acknowledgements of segments become acknowledgements of their request, and delivered segments become
-payloads. Messages and reports that the application must not miss are pending until it confirms
-them.
+Acknowledgements of segments become acknowledgements of a request, and segments become payloads.
+Deliveries and reports are pending until the application confirms them.
 """
 
 from collections import deque
@@ -27,14 +26,15 @@ from .segments import Emitted, Segmentation
 
 
 class EncryptedDelivery(NamedTuple):
-    """Delivered message with encrypted content, and the number of its delivery."""
+    """Delivered message whose content is encrypted, with the number of its delivery."""
 
     event: MessageReceived | EphemeralReceived
     number: int
 
 
 class Translation:
-    """Translator of events. Without `pending_events`, no event is pending."""
+    """Translator of the core's events into the application's events. Without `pending_events`, the
+    application need not confirm an event."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class Translation:
         self._opens_contents = opens_contents
 
     def public(self, event: SdsEvent, now_ms: int) -> Iterable[AnyEvent]:
-        """Return the application's events for an event of the core."""
+        """Return the application's events for one event of the core."""
         match event:
             case MessageReceived():
                 number = (
@@ -77,20 +77,20 @@ class Translation:
     def undecryptable(
         self, rejected: MessageRejected, to_decrypt: EncryptedDelivery
     ) -> Iterable[AnyEvent]:
-        """Return the event of a delivered message that cannot be decrypted."""
+        """Return the event about a delivered message that cannot be decrypted."""
         return self._accounted([Emitted(rejected, (to_decrypt.number,))])
 
     def refused(self, message_id: str, reason: str) -> Iterable[AnyEvent]:
-        """Return the event of an own message that will never be sent."""
+        """Return the event about an own message that will never be sent."""
         failed = self._requests.refused(message_id, reason)
         return () if failed is None else self._reported(failed)
 
     def on_deadline(self, now_ms: int) -> Iterable[AnyEvent]:
-        """Return events of incomplete payloads whose time is over."""
+        """Return the events about incomplete payloads whose time limit has passed."""
         return self._accounted(self._segmentation.on_deadline(now_ms))
 
     def again(self, log: MessageLog, now_ms: int) -> Iterator[Iterable[AnyEvent]]:
-        """Return the events that were pending before a restart, one after the other."""
+        """Yield the events that were pending before a restart, one event after another."""
         assert self._pending_events is not None
         for event, number in self._pending_events.again(log):
             if isinstance(event, MessageReceived):

@@ -1,7 +1,8 @@
-"""Messages and reports that left the event buffer before every reader had read them.
+"""Backlog of events that left the event buffer before every reader had read them.
 
-The backlog keeps the place of a message, not its content. When a reader gets there, the content is
-read from the log again, in memory or on disk. Transient events, such as progress, are not kept.
+The backlog keeps only the place of a message in the log, not its content. For a slow reader, the
+content is read from the log again, in memory or on disk. Temporary events, such as progress, are
+not kept.
 """
 
 from collections import deque
@@ -20,16 +21,16 @@ from ..events import (
 )
 
 BACKLOG_LIMIT: Final = 100_000
-"""Maximum number of messages and reports in the backlog. The oldest are dropped."""
+"""Maximum number of messages and reports in the backlog. The oldest events are dropped."""
 BACKLOG_LIMIT_BYTES: Final = 64 * 1024 * 1024
-"""Maximum size of contents in the backlog that the log does not have in this form. They are joined
-long payloads, and contents that were encrypted inside SDS."""
+"""Maximum size of contents (bytes) that the backlog keeps because the log has another form.
+Examples are long payloads of several segments, and contents encrypted inside SDS."""
 LASTING: Final = (MessageReceived, MessageAcknowledged, DeliveryFailed, SendFailed, MessageLost)
-"""Events that a reader must not miss: messages, and their results."""
+"""Events that a reader must not miss, which are messages and their results."""
 
 ContentOf = Callable[[str], bytes | None]
-"""Function that returns the payload of a message in the log by its id. None if the log does not
-have it any more."""
+"""Function that returns the payload of a message in the log by its id. The result is None if the
+log does not have the message any more."""
 
 
 WITH_CONTENT: Final = (MessageReceived, EphemeralReceived)
@@ -37,7 +38,7 @@ WITH_CONTENT: Final = (MessageReceived, EphemeralReceived)
 
 
 def content_bytes(event: AnyEvent) -> int:
-    """Return the memory that an event's content takes. The rest of an event is small."""
+    """Return the memory that the content of an event takes (bytes)."""
     return len(event.content) if isinstance(event, WITH_CONTENT) else 0
 
 
@@ -51,7 +52,7 @@ class _Kept:
 
 
 class Backlog:
-    """Limited queue of lasting events, which are read by their place in it."""
+    """Limited queue of events, from which a reader gets an event by its place."""
 
     def __init__(
         self,
@@ -70,7 +71,8 @@ class Backlog:
         return len(self._kept)
 
     def add(self, number: int, event: AnyEvent) -> int:
-        """Add the newest event. Return how many old ones were dropped for it."""
+        """Add the newest event to the backlog. Return how many old events were dropped to make
+        room."""
         in_log = False
         if isinstance(event, MessageReceived):
             in_log = self._content_of(event.message_id) == event.content
@@ -85,16 +87,16 @@ class Backlog:
         return dropped
 
     def forget_before(self, number: int) -> None:
-        """Drop the events before this number, because every reader has read them."""
+        """Drop the events before a number, because every reader has read them."""
         while self._kept and self._kept[0].number < number:
             self._drop_oldest()
 
     def number(self, place: int) -> int:
-        """Return the number in the stream of the event at a place."""
+        """Return the number in the stream of the event at a place in the backlog."""
         return self._kept[place].number
 
     def event(self, place: int) -> AnyEvent | None:
-        """Return the event at a place, or None if the log does not have its content any more."""
+        """Return the event at a place in the backlog, or None if the log has lost its content."""
         kept = self._kept[place]
         if not kept.in_log:
             return kept.event

@@ -1,4 +1,4 @@
-"""Small file with the spent budget of the rate limit, for channels without state."""
+"""File with the spent part of the rate limit, for channels without saved state."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ from .private_file import private
 
 
 class BudgetFile:
-    """File that is always replaced as a whole.
+    """Small file that is always replaced as a whole.
 
     Raises:
         ValueError: on `load`, the file holds something else.
@@ -29,8 +29,8 @@ class BudgetFile:
             raise ValueError(f"{self._path} is no rate limit file: {error}; remove it") from error
 
     def save(self, spent: Spent) -> None:
-        """Write a new file and rename it. A crash leaves the old or the new file, never half of
-        one."""
+        """Write the value to a new file, which then replaces the old file. A crash leaves the old
+        file or the new file, never a partial file."""
         beside = self._path.with_suffix(".new")
         with open(beside, "w", encoding="utf-8", opener=private) as file:
             json.dump({"epoch_index": spent.epoch_index, "messages": spent.messages}, file)

@@ -1,4 +1,4 @@
-"""Owner of a channel's engine, shared by the channel's tasks."""
+"""Driver of a channel's engine, which the tasks of the channel share."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
@@ -28,7 +28,7 @@ Notes = Mapping[type, Callable[[Any, int], None]]
 
 
 class RealTimeDriver(driver.Driver[Received]):
-    """Driver of an engine in real time. Only `run` waits."""
+    """Driver that runs an engine in real time. Only the method `run` waits."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class RealTimeDriver(driver.Driver[Received]):
         self.dispatched(item, envelope.message_hash, envelope.timestamp_ns)
 
     def catch_up(self, since_ms: int) -> None:
-        """Fetch all messages stored since then, as soon as Store answers."""
+        """Fetch all messages stored since a time, as soon as Store answers."""
         self.engine.queries.catch_up(since_ms)
         self.to_fetch.notify()
         self.to_catch_up.notify()
@@ -78,8 +78,8 @@ class RealTimeDriver(driver.Driver[Received]):
             changed.notify()
 
     def show(self, event: AnyEvent | Logged, now_ms: int) -> None:
-        """Show an event at once to the journal, the observers and the readers. Notes about the log
-        go only to the journal."""
+        """Show an event at once to the journal, the observers and the readers. An event about a
+        log entry goes only to the journal."""
         if self._journal is not None:
             if isinstance(event, Logged):
                 return self._journal.logged(event, now_ms)
@@ -94,7 +94,7 @@ class RealTimeDriver(driver.Driver[Received]):
             note(event, now_ms)
 
     def wake(self, wake: Wake) -> None:
-        """Wake a task, or one of the tasks that send."""
+        """Wake the task that a step names."""
         if wake is Wake.SEND:
             self.to_send.notify_one()
         elif wake is Wake.WRITE:
@@ -105,7 +105,7 @@ class RealTimeDriver(driver.Driver[Received]):
             self.to_fetch.notify()
 
     def ring_at(self, due_ms: int, now_ms: int) -> None:
-        """Wake the timer if this deadline is before its own."""
+        """Wake the timer task if this deadline is earlier than its current deadline."""
         if self._rings_at_ms is None or due_ms < self._rings_at_ms:
             self._rings_at_ms = due_ms
             self._earlier_deadline.notify()
@@ -113,12 +113,12 @@ class RealTimeDriver(driver.Driver[Received]):
     def note_received(
         self, data: bytes, arrived: Received, arrival: Arrival, now_ms: int, *, from_store: bool
     ) -> None:
-        """Write an event into the journal."""
+        """Write a received message to the journal."""
         if self._journal is not None:
             self._journal.came(data, arrived, arrival.outcome.value, now_ms)
 
     async def run(self) -> None:
-        """Call the engine at its deadlines, until cancelled."""
+        """Call the engine at its deadlines, until the task is cancelled."""
         while True:
             self._rings_at_ms = self.engine.next_deadline_ms()
             if (wait_ns := self._rings_in_ns()) is not None and wait_ns <= 0:

@@ -1,7 +1,7 @@
-"""Log records of a channel: `logging.getLogger("reliable_channel")`.
+"""Log records of a channel, by the logger `reliable_channel`.
 
 Failures are warnings, recoveries are INFO, all other events are DEBUG. A payload is never logged,
-and text of other participants is logged in one printable line. Every record has `channel_id`,
+and text from other participants is logged in one printable line. Every record has `channel_id`,
 `sender_id` and `event` as attributes, for handlers that write JSON.
 """
 
@@ -66,9 +66,9 @@ LEVELS: Final[Mapping[type[AnyEvent], int]] = {
         logging.INFO,
     ),
 }
-"""Log levels of events. All other events are DEBUG."""
+"""Log levels of events. All events without a level here have the level DEBUG."""
 Failures = dict[str, set[tuple[str, str, str]]]
-"""Channel, participant and component of each failure, by its cause."""
+"""Channel, participant and component of each failure, by the cause of the failure."""
 
 
 class EventLog:
@@ -86,7 +86,8 @@ class EventLog:
         self._extra = {"channel_id": channel_id, "sender_id": sender_id}
 
     def event(self, event: AnyEvent) -> None:
-        """Log an event. If no handler wants its level, this costs one look-up."""
+        """Write a log record for an event. If no handler wants the level of the event, the call
+        costs one look-up."""
         level = LEVELS.get(type(event), logging.DEBUG)
         if isinstance(event, TransportDegraded):
             # One dead node is one warning, though it ends sending, receiving and Store.
@@ -106,12 +107,12 @@ class EventLog:
             self._write(logging.INFO, f"opened on {content_topic} through {through}", "opened")
 
     def unopened(self, warning: str) -> None:
-        """Warn that messages do not open with the channel's key."""
+        """Log a warning that messages cannot be decrypted with the channel's key."""
         if LOGGER.isEnabledFor(logging.WARNING):
             self._write(logging.WARNING, warning, "unopened")
 
     def closed(self) -> None:
-        """Log that the channel is closed, if it was open."""
+        """Log that the channel is closed, if it was opened before."""
         for component in ("send", "receive", "store"):
             self._forget(component)
         if self._is_open and LOGGER.isEnabledFor(logging.INFO):
@@ -132,7 +133,7 @@ class EventLog:
 
 
 def described(event: AnyEvent) -> str:
-    """Return an event in one line, with the size of its payload in place of the payload."""
+    """Return an event in one line, with the size of the payload instead of the payload."""
     if isinstance(event, ReaderFellBehind):
         return (
             f"{event.readers} reader(s) of events() fell behind, the slowest by {event.unread} "

@@ -1,7 +1,7 @@
-"""Events on their way to the application, with one buffer, and a place in it for each reader.
+"""Stream of events to the application, with one buffer, and a place in it for each reader.
 
-The stream never waits for a reader. The buffer has the newest events. A reader that falls behind it
-gets messages and reports from the backlog, and one `EventsMissed` for the rest.
+The stream never waits for a reader. The buffer has the newest events. A slow reader gets messages
+and reports from the backlog, and one `EventsMissed` for other events.
 """
 
 from collections import deque
@@ -16,24 +16,26 @@ from ..events import AnyEvent, EventsMissed
 from .backlog import LASTING, WITH_CONTENT, Backlog
 
 BUFFER_LIMIT_BYTES: Final = 64 * 1024 * 1024
-"""Maximum size of contents in the buffer. Beyond it, the oldest events leave the buffer early."""
+"""Maximum size of contents in the event buffer (bytes). Over this limit, the oldest events leave
+the buffer early."""
 
 
 TRIM_AT: Final = 64
-"""Number of events in the buffer from which those that every reader has read are removed."""
+"""Number of events in the buffer from which events that every reader has read are removed."""
 TRIM_AT_BYTES: Final = 1024 * 1024
-"""Size of contents in the buffer from which events that every reader has read are removed."""
+"""Size of contents in the buffer from which events that every reader has read are removed
+(bytes)."""
 
 
 class Cursor(NamedTuple):
-    """Place in the stream, as the number of events before it, and of lasting events among them."""
+    """Place in the stream, as the numbers of all events and of lasting events before it."""
 
     events: int = 0
     lasting: int = 0
 
 
 class EventStream:
-    """Buffer that keeps every event until each reader has read it, up to the limits.
+    """Buffer that keeps each event until every reader has read it, up to the limits.
 
     Events that no reader has read yet are kept for the next reader.
 
@@ -73,7 +75,7 @@ class EventStream:
         self._closed = False
 
     def emit(self, event: AnyEvent) -> None:
-        """Add an event for every reader."""
+        """Add an event to the stream for every reader."""
         events, lasting = self._end
         self._end = end = Cursor(events + 1, lasting + isinstance(event, LASTING))
         size = len(event.content) if isinstance(event, WITH_CONTENT) else 0
@@ -88,32 +90,32 @@ class EventStream:
             self._changed.notify()
 
     def read(self, *, confirm: bool = True) -> "EventReader":
-        """Return a reader of all events from now on, after the events that no reader has read
-        yet."""
+        """Return a reader of all events from now on, after the events that are still unread."""
         return self._join(EventReader(self, self._unread, confirm=confirm, claims=True))
 
     def follow(self) -> "EventReader":
-        """Return a reader of all events from now on. It leaves unread events to other readers."""
+        """Return a reader of all events from now on, which leaves unread events to other
+        readers."""
         return self._join(EventReader(self, self._end, confirm=False, claims=False))
 
     def leave(self, reader: "EventReader") -> None:
-        """Remove a closed reader, and end its waiting."""
+        """Remove a closed reader, and end its wait for an event."""
         self._readers.discard(reader)
         self._trim()
         self._changed.notify()
 
     def close(self) -> None:
-        """Let every reader finish when it has read the existing events."""
+        """Let every reader finish after it has read the existing events."""
         self._closed = True
         self._changed.notify()
 
     @property
     def behind(self) -> int:
-        """Number of events that the slowest reader has not read."""
+        """Return the number of events that the slowest reader has not read."""
         return max((self._end.events - r.place.events for r in self._readers), default=0)
 
     async def next(self, reader: "EventReader") -> AnyEvent:
-        """Wait for a reader's next event.
+        """Wait for the next event of a reader, and return it.
 
         Raises:
             StopAsyncIteration: the reader was closed, or the channel was and all is read.
@@ -225,10 +227,10 @@ class EventStream:
 
 
 class EventReader(AsyncIterator[AnyEvent]):
-    """Events of a channel in their order, until the channel or the reader is closed.
+    """Reader of a channel's events in their order, until the channel or the reader is closed.
 
-    Iterate over it with `async for`. The end of an `async with` block closes it, even if you left
-    the loop early. Two tasks must not use one reader at once.
+    Read the events with `async for`. The end of an `async with` block closes the reader, even after
+    an early end of the loop. Two tasks must not use the same reader at the same time.
     """
 
     def __init__(self, stream: EventStream, place: Cursor, *, confirm: bool, claims: bool) -> None:
@@ -268,6 +270,7 @@ class EventReader(AsyncIterator[AnyEvent]):
         await self.aclose()
 
     async def aclose(self) -> None:
-        """End the reader. The channel keeps no events for it. The last event stays unconfirmed."""
+        """Close the reader, so that the channel keeps no more events for it. The last event that
+        the reader returned stays unconfirmed."""
         self._given, self.is_closed = None, True
         self._stream.leave(self)

@@ -1,4 +1,4 @@
-"""A snapshot of the log, then live events, without a gap or a repetition."""
+"""Snapshot of the log, followed by live events, without a gap or a repetition."""
 
 from collections.abc import (
     AsyncGenerator,
@@ -20,22 +20,24 @@ from ..sds.log.log import MessageLog
 from .event_stream import EventReader
 
 MOST_SEARCHED: Final = 10_000
-"""Log entries searched for the segments of one own message."""
+"""Maximum number of log entries that are searched for the segments of one own message."""
 SEARCHED_AT_ONCE: Final = 200
 
 Open = Callable[[bytes], Awaitable[bytes | None]]
-"""Function that decrypts the content of a log entry. None if the key does not open it."""
+"""Function that decrypts the content of a log entry. The result is None if the key cannot decrypt
+the content."""
 
 
 class Follower(AsyncIterator[AnyEvent]):
-    """Snapshot of the log, and an iterator over the events after it. Use it in `async with`.
+    """Snapshot of the log, and an iterator over the events after the snapshot. Use a follower in
+    `async with`.
 
-    A message is in `snapshot` or among the events, never in both. Long payloads are whole in both.
-    A payload with a missing segment comes as an event. A follower confirms nothing, and leaves
-    unread events to the readers of `events()`.
+    A message is either in `snapshot` or among the events, never in both. Long payloads are whole in
+    the snapshot and in the events. A payload with a missing segment comes later as an event. A
+    follower confirms nothing, and leaves unread events to the readers of `events()`.
 
-    With the channel's `log` it also follows own messages: `SendingMessage` becomes a
-    `MessageReceived` with the payload.
+    With the channel's `log`, own messages come too, as a `MessageReceived` for each
+    `SendingMessage`.
     """
 
     def __init__(
@@ -77,7 +79,7 @@ class Follower(AsyncIterator[AnyEvent]):
         await self.aclose()
 
     async def aclose(self) -> None:
-        """End the follower. The channel keeps no events for it."""
+        """Close the follower, so that the channel keeps no more events for it."""
         await self._reader.aclose()
 
     def __aiter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""Health of the transport, emitted as events when it changes."""
+"""Health of the transport, with an event for each change."""
 
 from collections.abc import Callable, Sequence
 from typing import Literal
@@ -16,11 +16,12 @@ from ..events import AnyEvent, ConnectionStatus, ConnectionStatusChanged
 from ..transport.base import Transport
 
 Cause = Literal["failure", "silence"]
-"""Cause of a failure: a call failed, or calls succeed without results although there are some."""
+"""Cause of a failure, which is a failed call or the silence of calls that should return
+messages."""
 
 
 class Health:
-    """Health of `send`, `receive` and `store`, of the topic, and of the nodes. Each counts as
+    """Health of `send`, `receive` and `store`, of the topic, and of the nodes. Each part counts as
     healthy until it fails."""
 
     def __init__(
@@ -46,19 +47,19 @@ class Health:
 
     @property
     def degraded(self) -> tuple[str, ...]:
-        """Components that fail at the moment."""
+        """Names of the components that fail now."""
         return tuple(sorted({component for component, _ in self._failing_since_ms}))
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Reason for the failure of each component."""
+        """Reason for the failure of each component that fails."""
         return tuple(
             f"{component} does not work: {self._reasons[component]}" for component in self.degraded
         )
 
     @property
     def status(self) -> ConnectionStatus:
-        """Status of the connection: all components work, some, or none (LIP 173,
+        """Connection status, which tells if all components work, or some, or none (LIP 173,
         ConnectionStatus)."""
         degraded = self.degraded
         if not degraded:
@@ -67,8 +68,8 @@ class Health:
 
     @property
     def topic(self) -> TopicHealth:
-        """Health of the topic: messages arrive through enough nodes, some, or none (LIP 168,
-        TopicHealth)."""
+        """Topic health, which tells if messages arrive through enough nodes, or some, or none (LIP
+        168, TopicHealth)."""
         listening = sum(not node.is_away for node in self._nodes)
         if "receive" in self.degraded or (self._nodes and not listening):
             return "unhealthy"
@@ -76,11 +77,11 @@ class Health:
         return "sufficiently_healthy" if listening >= enough else "minimally_healthy"
 
     def is_failing(self, component: str, cause: Cause = "failure") -> bool:
-        """Return True if a component fails for this cause."""
+        """Return True if a component fails for the given cause."""
         return (component, cause) in self._failing_since_ms
 
     def failed(self, component: str, reason: str, cause: Cause = "failure") -> None:
-        """Note a failure. The first failure of a component is emitted."""
+        """Note a failure of a component. The first failure of a component emits an event."""
         known = component in self.degraded
         self._failing_since_ms.setdefault((component, cause), self._now_ms())
         if not known:
@@ -89,7 +90,8 @@ class Health:
             self._emit_changes()
 
     def succeeded(self, component: str, cause: Cause = "failure") -> int | None:
-        """Note a success. Return the time (ms) since which the component had failed, or None."""
+        """Note a success of a component. Return the time since which the component had failed (ms),
+        or None."""
         if not self._failing_since_ms:
             return None
         since_ms = self._failing_since_ms.pop((component, cause), None)
@@ -99,8 +101,8 @@ class Health:
         return since_ms
 
     def nodes_are(self, nodes: Sequence[NodeHealth]) -> None:
-        """Note the state of the nodes and emit changes. A node that was not tried yet is no
-        change."""
+        """Note the states of the nodes, and emit an event for each change. A node that was not
+        tried yet does not count as a change."""
         self._nodes = nodes
         for node in nodes:
             untried = node.state == "unsubscribed" and not node.is_away
@@ -120,7 +122,7 @@ class Health:
 
 
 async def watch_nodes(transport: Transport, health: Health) -> None:
-    """Report the state of the nodes to `health`, now and after each change, until cancelled."""
+    """Pass the states of the nodes to `health`, now and after each change, until cancelled."""
     while True:
         health.nodes_are(transport.nodes())
         await transport.nodes_changed()

@@ -1,4 +1,4 @@
-"""The journal: every event, every wire message and every log entry as JSON lines, for audits."""
+"""Journal file of a channel, with a JSON line for every event, wire message and log entry."""
 
 import gzip
 import json
@@ -23,28 +23,28 @@ from .private_file import private
 
 JOURNAL_FORMAT: Final = "reliable-channel-journal/1"
 PART_BYTES: Final = 64 * 1024 * 1024
-"""Size from which a file becomes a numbered part that is packed with gzip."""
+"""File size (bytes) from which a journal file becomes a numbered part, packed with gzip."""
 LINE: Final = b'{"event":"'
-"""First characters of each line."""
+"""First characters of each journal line."""
 MAX_HEADER_BYTES: Final = 64 * 1024
 QUIET_MS: Final = 60_000
-"""Minimum interval between reports of lost lines, because short lines may still fit on a full
-disk."""
+"""Minimum interval between two reports of lost lines (ms), because short lines may still be
+written."""
 RENOTED = 1_000
-"""Log entries that are noted again after a restart. The newest ones include those that a killed
-process had written to its state but not to its journal."""
+"""Number of newest log entries that are written to the journal again after a restart. A killed
+process may have saved some of these entries without a journal line."""
 
 
 class Journal:
-    """Writer that appends to a file. Each line is whole once written, so a killed process leaves at
-    most one torn line.
+    """Journal writer that appends lines to a file. Each written line is whole, so a killed process
+    leaves at most one partial line.
 
     A file longer than `part_bytes` is renamed from `alice.jsonl` to `alice.0001.jsonl`. A thread
-    then packs it to `alice.0001.jsonl.gz`.
+    then compresses the renamed file to `alice.0001.jsonl.gz`.
 
-    A line that cannot be written, as on a full disk, is lost. The journal must not stop the
-    channel. Each later line is tried again. Before the first one that succeeds, a line
-    `journal_gap` tells the time span and number of the lost lines.
+    A line that cannot be written, as on a full disk, is lost. A failing journal does not stop the
+    channel. The journal tries to write each later line. Before the next written line, a line
+    `journal_gap` gives the time span and number of lost lines.
 
     Raises:
         OSError: the file cannot be opened for appending.
@@ -100,11 +100,11 @@ class Journal:
         options: Mapping[str, object],
         has_store: bool = True,
     ) -> None:
-        """Write the owner of the journal, once a session.
+        """Write the first line of a session, which names the participant.
 
-        `wanted_from_ms` is the time from which this participant wants messages. None means that it
-        continues as before a restart, with `log_length` entries in its log. Without a Store
-        (`has_store`) it cannot expect earlier messages.
+        `wanted_from_ms` is the time from which this participant wants messages. If `wanted_from_ms`
+        is None, the participant continues from saved state, with `log_length` entries. Without a
+        Store (`has_store`), the participant cannot expect earlier messages.
         """
         self._log_length, self._options, self._has_store = log_length, dict(options), has_store
         self._write(self._header(at_ms) | {"wanted_from_ms": wanted_from_ms})
@@ -122,13 +122,13 @@ class Journal:
         }
 
     def logged(self, logged: Logged, at_ms: int) -> None:
-        """Note that a message entered the log."""
+        """Write that a message entered the log."""
         self._log_length += 1
         self._evicted = logged.evicted
         self._logged(logged, at_ms)
 
     def restored(self, log: MessageLog, at_ms: int) -> None:
-        """Note the contents of the log after a restart."""
+        """Write the contents of the log after a restart."""
         for entry in log.last(RENOTED):
             row = entry.message_id, entry.sender_id, entry.lamport_timestamp, 0, 0, entry.content
             self._logged(Logged(*row), at_ms, outcome="restored")
@@ -153,7 +153,7 @@ class Journal:
         )
 
     def event(self, event: AnyEvent, at_ms: int) -> None:
-        """Note an event of the channel."""
+        """Write an event of the channel."""
         values = record(event, at_ms)
         content = getattr(event, "content", None)
         if isinstance(content, bytes):
@@ -163,11 +163,11 @@ class Journal:
         self._write(values)
 
     def came(self, payload: bytes, envelope: Received, outcome: str, at_ms: int) -> None:
-        """Note a received wire message after decryption, with its result."""
+        """Write a received wire message after its decryption, with its outcome."""
         self._wire("in", payload, envelope, envelope.source.value, at_ms, outcome=outcome)
 
     def went(self, payload: bytes, envelope: Envelope, kind: str, at_ms: int) -> None:
-        """Note a sent wire message before encryption, with its reason."""
+        """Write a sent wire message in its unencrypted form, with its kind."""
         self._wire("out", payload, envelope, kind, at_ms)
 
     def _wire(
@@ -196,11 +196,12 @@ class Journal:
         return {"fresh": True} if self._packer.begins() else {}
 
     def closed(self, at_ms: int) -> None:
-        """Note that the session ends regularly. A killed process writes no such line."""
+        """Write that the session has ended normally. The session of a killed process has no
+        `journal_closed` line."""
         self._write({"event": "journal_closed", "at_ms": at_ms})
 
     def close(self) -> None:
-        """Close the file. A second call does nothing."""
+        """Close the journal file. A second call of `close` does nothing."""
         self._is_closed = True
         self._close_part()
 
@@ -298,7 +299,7 @@ class Journal:
 
 
 class Gap(NamedTuple):
-    """Lines that are missing in a journal."""
+    """Lines that a journal failed to write."""
 
     from_ms: object
     lines: int
@@ -310,12 +311,12 @@ class Gap(NamedTuple):
 
 
 def part_path(path: Path, number: int) -> Path:
-    """Return the path of a part that is not packed yet."""
+    """Return the path of a part of the journal that is not packed yet."""
     return path.with_name(f"{path.stem}.{number:04}{path.suffix}")
 
 
 def packed_path(part: Path) -> Path:
-    """Return the path of a packed part."""
+    """Return the path of a packed part of the journal."""
     return part.with_name(f"{part.name}.gz")
 
 

@@ -1,7 +1,7 @@
-"""Compact notation of bytes in a journal: numbers for repeated fields, differences for bloom
+"""Compact form of bytes in a journal, with numbers for repeated fields and differences for bloom
 filters.
 
-A packed payload is text, tokens with spaces between them:
+A packed payload is text with spaces between its tokens.
 
 | token | bytes |
 |---|---|
@@ -11,8 +11,9 @@ A packed payload is text, tokens with spaces between them:
 | `13=12^AAEC` | field 12 with these bits flipped (zlib), which is field 13 from now on |
 | `~12` | the value of field 12, without its tag and length |
 
-A payload that is not a protobuf message is one field. Each field has its number beside it, so a
-lost line costs only the lines that refer to it. All numbers end at a line that is `fresh`.
+A payload that is not a protobuf message counts as one field. Each field number is written beside
+its field, so a lost line affects only lines that refer to it. All numbers end before a line that is
+`fresh`.
 """
 
 import zlib
@@ -22,24 +23,26 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 REMEMBERED_BYTES: Final = 24
-"""Minimum length of a numbered field. A number would not make shorter fields smaller."""
+"""Minimum length of a field that gets a number (bytes). A number would not make a shorter field
+smaller."""
 SIMILAR_BYTES: Final = 256
-"""Length from which a field is written as a difference from a similar one, if that is shorter."""
+"""Minimum length of a field that may be written as a difference from a similar field (bytes)."""
 MAX_NAME: Final = 100
-"""Usual maximum length of ids of participants and channels."""
+"""Usual maximum length of participant ids and channel ids."""
 FAR_BYTES: Final = 512
-"""Length of a difference from which its field replaces the base of later comparisons."""
+"""Length of a difference from which its field becomes the base of later differences (bytes)."""
 MAX_FIELDS: Final = 8_192
 MAX_REMEMBERED_BYTES: Final = 4 * 1024 * 1024
 MAX_PACKED_BYTES: Final = 1024 * 1024
-"""Fields, field bytes or text bytes after which numbers start over. A reader that starts inside a
-file need not read further back."""
+"""Maximum size of fields and of text before the numbers start again. A reader that starts inside a
+file therefore needs few earlier lines."""
 MAX_UNPACKED_BYTES: Final = 32 * 1024 * 1024
-"""Limit of one unpacked payload, against journals that grow when unpacked."""
+"""Maximum size of one unpacked payload (bytes), against small lines that unpack to a huge
+payload."""
 
 
 class Packer:
-    """Packer of the payloads of one file, in order."""
+    """Packer of the payloads in one file, in their order."""
 
     def __init__(self) -> None:
         self._start()
@@ -55,14 +58,15 @@ class Packer:
         self._next = 1
 
     def begins(self) -> bool:
-        """Return True if numbers start over with the next payload. Call it once before each."""
+        """Return True if the numbers start again with the next payload. Call the method once before
+        each payload."""
         begins, self.is_fresh = self.is_fresh, False
         if begins:
             self._start()
         return begins
 
     def pack(self, payload: bytes) -> str:
-        """Return the packed form of a message."""
+        """Return the packed form of a wire message."""
         tokens: list[str] = []
         known: list[int] = []
         small = bytearray()
@@ -85,7 +89,7 @@ class Packer:
         return self._counted(" ".join(tokens))
 
     def pack_value(self, content: bytes) -> str:
-        """Return the packed form of a possible field value."""
+        """Return the packed form of a value that may be a field."""
         number = self._values.get(content)
         return self._counted(f"={_text(content)}" if number is None else f"~{number}")
 
@@ -128,18 +132,18 @@ class Packer:
 
 
 class Unpacker:
-    """Unpacker of the text of a `Packer`, line after line of one file."""
+    """Unpacker of the texts that a `Packer` made, line by line of one file."""
 
     def __init__(self) -> None:
         self._fields: dict[str, bytes] = {}
         """By the text of their numbers: most tokens are one, and need not be read as such."""
 
     def begin(self) -> None:
-        """Forget all numbers, because a line is fresh or a session begins."""
+        """Delete all numbers, because a line is fresh or a session begins."""
         self._fields.clear()
 
     def unpack(self, packed: str) -> bytes:
-        """Return the unpacked bytes of a text.
+        """Return the bytes that a packed text stands for.
 
         Raises:
             LookupError: they need a line that could not be read.

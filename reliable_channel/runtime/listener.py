@@ -16,7 +16,7 @@ _OWN: Final = Arrival(Outcome.OWN)
 
 
 class Intake:
-    """Decrypts live and Store messages, and passes them to the engine."""
+    """Receiver of live and stored messages, which decrypts them for the engine."""
 
     def __init__(
         self,
@@ -32,7 +32,8 @@ class Intake:
         self._stages = stages
 
     async def take(self, received: Received) -> Arrival:
-        """Receive one message. Equal hashes mean equal bytes, so handled ones are skipped."""
+        """Decrypt a received message, and pass it to the engine. Equal hashes mean equal bytes, so
+        messages that were handled before are skipped."""
         engine = self._engine
         if engine.was_handled(received.message_hash):
             engine.counters.repeated += 1
@@ -81,7 +82,8 @@ class Listener:
         self._last_look_ms = wiring.driver.now_ms()
 
     async def run(self) -> None:
-        """Listen until cancelled. After an outage or overflow, ask Store for lost messages."""
+        """Receive messages until cancelled. After an outage or an overflow, fetch lost messages
+        from Store."""
         engine, confirmation = self._engine, self._engine.confirmation
         while True:
             try:

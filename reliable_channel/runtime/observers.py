@@ -1,5 +1,5 @@
-"""Plugins that observe the events of a channel. A failing one is removed, and the others
-continue."""
+"""Observers of a channel's events, which plugins register. If an observer fails, it is removed, and
+the other observers continue."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -10,7 +10,8 @@ from ..events import AnyEvent
 from ..health import ChannelHealth
 
 Observe = Callable[..., object]
-"""Function of a plugin. It is called with the keywords that `hooks.register_observers` lists."""
+"""Observer function of a plugin. The function is called with the keywords that
+`hooks.register_observers` lists."""
 
 
 class Observers:
@@ -32,7 +33,8 @@ class Observers:
         self._slow: set[str] = set()
 
     def emit(self, event: AnyEvent, at_ms: int) -> Iterator[ObserverSetAside | ObserverSlow]:
-        """Show the observers an event. Return those that failed or were slow."""
+        """Pass an event to the observers. Yield an event for each observer that failed or was
+        slow."""
         for observer in tuple(self._observers):
             plugin, observe = observer
             began_s = self._now_s()

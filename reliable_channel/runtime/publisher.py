@@ -1,5 +1,5 @@
-"""Publisher that passes messages from the engine to the transport, and retries while the transport
-is away."""
+"""Publisher that passes messages from the engine to the transport, with retries during an
+outage."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,12 +17,13 @@ from .stages import Frame, StageError, Stages
 from .task_context import TaskContext
 
 CONCURRENCY: Final = 8
-"""Maximum number of messages on their way to the node. The gate of a Waku node limits their bytes
-(`waku/_gate.py`). The core restores the order."""
+"""Maximum number of messages that are being sent to a node. A limit for each Waku node also limits
+the bytes of these messages (`waku/_gate.py`). The core of the receiver restores the order."""
 
 
 class Publisher:
-    """Publisher of messages. The first task of `run` starts others, up to `CONCURRENCY`."""
+    """Tasks that publish the messages of a channel. The first task of `run` starts further tasks,
+    up to `CONCURRENCY`."""
 
     def __init__(
         self,
@@ -45,7 +46,7 @@ class Publisher:
         self._attempted: WeakKeyDictionary[Item, Envelope] = WeakKeyDictionary()
 
     async def run(self, tasks: TaskGroup) -> None:
-        """Publish until cancelled. Further tasks start in `tasks`."""
+        """Publish messages until cancelled. Further tasks start in the task group `tasks`."""
         backoff, engine, to_send = self._wiring.backoff(), self._engine, self._driver.to_send
         while True:
             item = await self._next()
@@ -96,7 +97,7 @@ class Publisher:
 
     @property
     def is_awaited(self) -> bool:
-        """True if a message of the application is on its way to the node."""
+        """True if a message of the application is being sent to the node."""
         return bool(self._awaited)
 
     def _leave_hand(self, item: Item) -> None:

@@ -1,4 +1,4 @@
-"""Running channel: an engine, and the tasks around it."""
+"""Running channel, with an engine and the tasks around the engine."""
 
 from collections.abc import Callable, Coroutine, Sequence
 from copy import copy
@@ -42,14 +42,14 @@ if TYPE_CHECKING:
     from .journal import Journal
 
 DAMAGE: Final = (ArithmeticError, LookupError, TypeError, ValueError)
-"""Errors of a row that a disk damaged without SQLite noticing."""
+"""Errors from a row that a disk damaged and SQLite did not notice."""
 REDELIVERED_AT_ONCE: Final = 100
-"""Number of unconfirmed events that are emitted at a start before other tasks have their turn."""
+"""Number of unconfirmed events that are emitted at a start before other tasks have a turn."""
 
 
 class Runtime:
-    """Engine over a transport with its tasks. The owner opens the transport before `start` and
-    closes it afterwards."""
+    """Engine and transport of a channel, with the tasks between them. The owner opens the transport
+    before `start` and closes it afterwards."""
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class Runtime:
         self._listener = Listener(wiring, intake)
 
     def begin(self) -> None:
-        """Continue as before a restart, or join the conversation. Call it before `start`.
+        """Continue from the saved state, or join the conversation. Call `begin` before `start`.
 
         Raises:
             StateCorrupt: the state holds what this package does not write.
@@ -162,12 +162,12 @@ class Runtime:
             ) from error
 
     def attach(self, notes: Notes, holds: Callable[[AnyEvent], bool]) -> None:
-        """Call `notes` with the events of their types. Events for which `holds` is True are
-        confirmed only by `confirm`, not by reading them."""
+        """Call `notes` with the events of their types. An event for which `holds` returns
+        True is confirmed only by `confirm`, not by reading it."""
         self._driver.notes, self._holds = notes, holds
 
     def start(self, tasks: TaskGroup) -> None:
-        """Start all tasks. Cancel the group to stop them."""
+        """Start all tasks of the channel. Cancel the task group to stop these tasks."""
 
         def start(
             task: Callable[..., Coroutine[Any, Any, None]], *arguments: object, name: str
@@ -202,22 +202,23 @@ class Runtime:
         await self._listener.run()
 
     async def drained(self) -> None:
-        """Wait until the transport has accepted what the application sent. Send nothing else."""
+        """Wait until the transport has accepted all messages of the application. No other messages
+        are sent meanwhile."""
         outbox = self.engine.outbox
         outbox.close()
         while len(outbox) > outbox.in_hand or self._publisher.is_awaited:
             await self._driver.drained.wait()
 
     async def flush(self) -> None:
-        """Write all waiting data, even if the store failed a moment ago."""
+        """Write all waiting data to the state, even if the store failed a moment ago."""
         if self._writer is not None:
             await self._writer.flush(at_once=True)
 
     def close(self) -> None:
         """Let the readers of events finish.
 
-        A message that was accepted but never sent has failed, unless the state keeps it. It is then
-        sent after the next start.
+        An accepted message that was never sent has failed, unless the state keeps it. A message
+        that the state keeps is sent after the next start.
         """
         if self._state is None:
             for outgoing in self.engine.outbox.undispatched():
@@ -230,7 +231,7 @@ class Runtime:
         self.sync_status.close()
 
     async def send(self, payload: bytes, idempotency_key: str | None = None) -> Accepted:
-        """Accept a message, unless a message was already accepted under this key.
+        """Accept a message, unless a message was already accepted under the idempotency key.
 
         Raises:
             StateError: it cannot be written, and is not accepted.
@@ -261,18 +262,19 @@ class Runtime:
         return self._driver.send_ephemeral(content)
 
     async def cancel(self, message_ids: Sequence[str]) -> bool:
-        """Stop publishing and retrying a request. Return True if it was pending."""
+        """Stop publishing and retrying the messages of a request. Return True if the request was
+        pending."""
         was_pending = self._driver.cancel(message_ids)
         if self._writer is not None:
             await self._writer.written()
         return was_pending
 
     def events(self, *, confirm: bool = True) -> EventReader:
-        """Iterate over events until the channel closes."""
+        """Return a reader of the events until the channel closes."""
         return self._stream.read(confirm=confirm)
 
     def follow(self, last: int | None, *, own: bool) -> Follower:
-        """Return the log, or its newest entries, and the events after it."""
+        """Return the log, or its newest entries, with a reader of the events after them."""
         log = self.engine.core.log
         return Follower(
             list(log if last is None else log.last(last)),
@@ -283,7 +285,7 @@ class Runtime:
         )
 
     def emit(self, event: AnyEvent) -> None:
-        """Emit at once an event that follows from other events."""
+        """Emit an event at once that follows from other events."""
         self._driver.show(event, self._driver.now_ms())
 
     def now_ms(self) -> int:
@@ -291,28 +293,29 @@ class Runtime:
         return self._driver.now_ms()
 
     async def confirm(self, event: AnyEvent) -> None:
-        """Note that the application has handled an event. Return when the note is written."""
+        """Note that the application has handled an event. The method returns when the confirmation
+        is written."""
         self._driver.confirm(event)
         if self._writer is not None:
             await self._writer.written()
 
     def log(self, last: int | None) -> Log:
-        """Return the log, or its newest entries. An entry with a whole payload in one segment is
-        shown as the payload."""
+        """Return the log, or its newest `last` entries. An entry with a whole payload in one
+        segment is returned with its payload."""
         log = self.engine.core.log
         return Log(self._whole(entry) for entry in (log if last is None else log.last(last)))
 
     def explain(self, message_id: str) -> Explanation:
-        """Return the history of a message and the reason for its delay."""
+        """Return the history of a message, and the reason for its delay."""
         return self.engine.explain(message_id, self._driver.now_ms())
 
     def explain_budget(self) -> Budget:
-        """Return the state of the rate limit: the remaining budget, waiting messages, and the end
-        of the epoch."""
+        """Return the state of the rate limit, with the remaining budget, waiting messages and the
+        epoch's end."""
         return self.engine.explain_budget(self._driver.now_ms())
 
     def statistics(self) -> ChannelStatistics:
-        """Return a snapshot of counters and buffers."""
+        """Return the current counters and the sizes of the buffers."""
         return ChannelStatistics(
             sds=self.engine.sds_statistics(),
             transport=copy(self.engine.counters),
@@ -326,7 +329,8 @@ class Runtime:
         )
 
     def health(self) -> ChannelHealth:
-        """Return the health of the channel. Its owner knows if the channel is open."""
+        """Return the health of the channel. The owner of the channel must add if the channel is
+        open."""
         degraded, reasons = self._health.degraded, self._health.reasons
         problems = [why for name, why in zip(degraded, reasons, strict=True) if name != "store"]
         warnings = [why for name, why in zip(degraded, reasons, strict=True) if name == "store"]

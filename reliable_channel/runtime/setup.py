@@ -1,4 +1,4 @@
-"""Parts of a channel, checked and complete before it opens."""
+"""Parts of a channel, which are checked before the channel opens."""
 
 import time
 from collections.abc import Callable
@@ -17,8 +17,8 @@ from .unopened import Unopened
 
 @dataclass(frozen=True, slots=True)
 class ChannelSetup:
-    """Parts that do not change while a channel is open. Transport, state and journal are separate,
-    because they open and close."""
+    """Parts of a channel that do not change while the channel is open. Transport, state and journal
+    are not among these parts, because they open and close."""
 
     channel_id: str
     sender_id: str
@@ -27,24 +27,25 @@ class ChannelSetup:
     make_core: Callable[[CoreContext], SyncCore]
     random: Random
     stages: Stages
-    """Stages between the core and the transport."""
+    """Stages that a message passes between the core and the transport."""
     contents: ContentStages | None
-    """Encryption between the application and the core. None unless only contents are encrypted."""
+    """Encryption of contents between the application and the core. The value is None unless only
+    contents are encrypted."""
     policies: Policies
     unopened: Unopened | None = None
-    """Messages that the key does not open. None without encryption."""
+    """Messages that the key cannot decrypt. The value is None in a channel without encryption."""
     signing: Signing | None = None
     budget_file: BudgetFile | None = None
     log_failures: Failures = field(default_factory=dict)
-    """Failures by cause, for `EventLog`."""
+    """Failures of all channels by their cause, for `EventLog`."""
     now_ns: Callable[[], int] = time.time_ns
-    """Wall-clock time (ns since 1970) that stamps messages. A Store refuses messages with another
-    time."""
+    """Function that returns the time for message timestamps (ns since 1970). A Store refuses
+    messages with a wrong time."""
 
     def clock(self) -> MonotonicWallClock:
-        """Return the clock for planning work.
+        """Return the clock for planned work.
 
-        A given clock, such as virtual time, may run at another speed than the computer's.
+        A clock that the program gave may run faster than real time, as in a simulation.
         """
         is_real = self.now_ns is time.time_ns
         return MonotonicWallClock(self.now_ns, time.monotonic_ns if is_real else lambda: 0)

@@ -1,12 +1,13 @@
-"""Stages between the core and the transport, in the published order (LIP 173, Procedures).
+"""Stages of a message between the core and the transport, in the order of LIP 173 (Procedures).
 
-Out: SDS → encrypt → marker → rate limit → dispatch. In: marker → decrypt → SDS. A stage is one
-object with one method for each direction. Only `chain` builds the chain. The rate limit decides
-when a message is sent, not its content, so it is part of the engine (`engine/rate_limit.py`).
+A sent message passes SDS → encrypt → marker → rate limit → dispatch. A received message passes
+marker → decrypt → SDS. Each stage is one object with a method for each direction. Only the function
+`chain` puts the stages together. The rate limit changes only the time of sending, so it is part of
+the engine (`engine/rate_limit.py`).
 
-In the order `encrypt-then-sds`, which a profile may choose, only contents are encrypted, after
-segmentation and before SDS. Observers then see senders and references. In return, a participant
-without the key can still acknowledge and repair (`ContentStages`).
+In the order `encrypt-then-sds`, only contents are encrypted, after segmentation and before SDS.
+Observers of the network then see senders and references. With this order, a participant without the
+key can still acknowledge and repair (`ContentStages`).
 """
 
 from collections.abc import Callable, Sequence
@@ -20,34 +21,36 @@ from .driver import RealTimeDriver
 
 
 class Frame(NamedTuple):
-    """Our part of a Waku message."""
+    """Payload and meta bytes of a Waku message, as the stages process them."""
 
     payload: bytes
     meta: bytes = b""
-    """Clear bytes besides the payload, at most 64."""
+    """Unencrypted bytes that are sent with the payload, at most 64."""
 
 
 class NotForUs(Exception):
-    """The parcel is not for this channel. It is dropped silently and counted."""
+    """The message is not for this channel. A message for others is dropped silently and counted."""
 
 
 class NotOpened(NotForUs):
-    """The key does not open the parcel. It is for others, forged, or encrypted with another key."""
+    """The key cannot decrypt the message. The message is for others, forged, or encrypted with
+    another key."""
 
 
 class StageError(Exception):
-    """A stage could not pass a parcel on. The message is not sent, and never in clear."""
+    """A stage could not process a message to send. The message is not sent, and in particular not
+    without encryption."""
 
 
 class Stage(Protocol):
-    """Step on the way out, with its reverse on the way in."""
+    """Stage of a sent message, and the reverse stage of a received message."""
 
     async def outward(self, parcel: Frame) -> Frame:
-        """Pass a parcel on towards the transport."""
+        """Process a message on its way to the transport."""
         ...
 
     async def inward(self, parcel: Frame) -> Frame:
-        """Pass a parcel on towards the core.
+        """Process a message on its way to the core.
 
         Raises:
             NotForUs: it is not for this channel.
@@ -56,13 +59,14 @@ class Stage(Protocol):
 
 
 class EncryptStage:
-    """Encrypts whole SDS messages. A message that cannot be opened is for others, or forged."""
+    """Stage that encrypts whole SDS messages. A received message that cannot be decrypted is for
+    others, or forged."""
 
     def __init__(self, encryption: Encryption) -> None:
         self._encryption = encryption
 
     async def outward(self, parcel: Frame) -> Frame:
-        """Encrypt the payload of a parcel.
+        """Encrypt the payload of a message to send.
 
         Raises:
             StageError: the encryption raised something.
@@ -73,7 +77,7 @@ class EncryptStage:
             raise StageError(f"encryption failed: {error!r}") from error
 
     async def inward(self, parcel: Frame) -> Frame:
-        """Decrypt the payload of a parcel.
+        """Decrypt the payload of a received message.
 
         Raises:
             NotOpened: another key, or none.
@@ -85,18 +89,18 @@ class EncryptStage:
 
 
 class MarkerStage:
-    """Distinguishes reliable-channel messages from others on the topic (LIP 173, wire marker)."""
+    """Stage that marks the messages of reliable-channel on a topic (LIP 173, wire marker)."""
 
     def __init__(self, marker: bytes, *, required: bool) -> None:
         self._marker = marker
         self._required = required
 
     async def outward(self, parcel: Frame) -> Frame:
-        """Attach the marker to a parcel."""
+        """Add the marker to a message to send."""
         return parcel._replace(meta=self._marker)
 
     async def inward(self, parcel: Frame) -> Frame:
-        """Check the marker of a parcel.
+        """Check the marker of a received message.
 
         Raises:
             NotForUs: it is missing or another one.
@@ -107,7 +111,7 @@ class MarkerStage:
 
 
 class Stages:
-    """Chain of stages, walked forwards on the way out and backwards on the way in."""
+    """Chain of stages, which a sent message passes forwards and a received message backwards."""
 
     def __init__(self, stages: Sequence[Stage] = ()) -> None:
         self._stages = tuple(stages)
@@ -115,13 +119,13 @@ class Stages:
         """True if there is a stage at all."""
 
     async def outward(self, parcel: Frame) -> Frame:
-        """Pass a parcel from the core to the transport."""
+        """Process a message from the core for the transport."""
         for stage in self._stages:
             parcel = await stage.outward(parcel)
         return parcel
 
     async def inward(self, parcel: Frame) -> Frame:
-        """Pass a parcel from the transport to the core.
+        """Process a message from the transport for the core.
 
         Raises:
             NotForUs: it is not for this channel.
@@ -132,7 +136,7 @@ class Stages:
 
 
 class ContentStages:
-    """Encrypts contents on their way to the core, and decrypts delivered contents in their
+    """Encryption of contents on their way to the core, and decryption of delivered contents in
     order."""
 
     def __init__(self, stages: Stages) -> None:
@@ -141,7 +145,7 @@ class ContentStages:
         self._stages = stages
 
     async def encrypt(self, contents: Sequence[bytes]) -> list[bytes]:
-        """Encrypt all contents of a message before any of them is sent.
+        """Encrypt the contents of all segments of a payload before any segment is sent.
 
         Raises:
             EncryptionFailed: nothing was sent.
@@ -152,8 +156,8 @@ class ContentStages:
             raise EncryptionFailed(f"nothing was sent: {error}") from error
 
     async def run(self, driver: RealTimeDriver, tried: Callable[[str, bool], None]) -> None:
-        """Decrypt delivered contents and pass them on, one after the other, until cancelled. Call
-        `tried` with the id of each message, and True if it opened."""
+        """Decrypt delivered contents and pass them on, one after another, until cancelled. Call
+        `tried` with the id of each message, and with True if the content was decrypted."""
         engine = driver.engine
         while True:
             while not engine.to_decrypt:
@@ -170,7 +174,7 @@ class ContentStages:
             engine.to_decrypt.popleft()
 
     async def open(self, content: bytes) -> bytes | None:
-        """Decrypt the content of a log entry. Return None if the key does not open it."""
+        """Decrypt the content of a log entry, or return None if the key does not fit."""
         try:
             return await self._decrypted(content)
         except NotForUs:
@@ -181,12 +185,13 @@ class ContentStages:
 
 
 def content_chain(encryption: Encryption | None) -> ContentStages | None:
-    """Return the stage encrypt → SDS, or None if it is not wanted."""
+    """Return the stage that encrypts contents before SDS, or None if contents are not encrypted."""
     return None if encryption is None else ContentStages(Stages([EncryptStage(encryption)]))
 
 
 def chain(encryption: Encryption | None, marker: bytes | None, *, marker_required: bool) -> Stages:
-    """Return the chain SDS → encrypt → marker. Unwanted stages are left out."""
+    """Return the chain of the stages SDS → encrypt → marker. The chain leaves out stages that the
+    options do not name."""
     encrypt = [EncryptStage(encryption)] if encryption is not None else []
     marking = [MarkerStage(marker, required=marker_required)] if marker is not None else []
     return Stages([*encrypt, *marking])

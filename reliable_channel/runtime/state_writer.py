@@ -1,5 +1,5 @@
-"""Writer of a channel's steps to its state store. It uses a thread of the store, unless the store
-says that a write does not block."""
+"""Writer of a channel's steps into its saved state. The writer uses a thread of the store, unless
+writes of the store do not block."""
 
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -26,7 +26,7 @@ Ts = TypeVarTuple("Ts")
 
 
 class StoreThread:
-    """Single thread that uses a state store."""
+    """Thread that uses a state store alone."""
 
     def __init__(self, store: StateStore) -> None:
         self._store = store
@@ -37,7 +37,8 @@ class StoreThread:
             threading.Thread(target=self._serve, name=name, daemon=True).start()
 
     async def call(self, call: Callable[[Unpack[Ts]], T], *arguments: *Ts) -> T:
-        """Call a function in the thread. A cancelled caller waits until it is done."""
+        """Call a function in the thread of the store. A cancelled caller waits until the function
+        has returned."""
         if not self._store.blocking:
             return call(*arguments)
         work = _Work(partial(call, *arguments))
@@ -47,7 +48,7 @@ class StoreThread:
         return work.outcome()
 
     def end(self) -> None:
-        """Refuse further calls in the thread."""
+        """Refuse further calls in the thread of the store."""
         self._calls.put(None)
 
     def _serve(self) -> None:
@@ -98,7 +99,7 @@ class OpenState:
 
 @asynccontextmanager
 async def open_state(store: StateStore, identity: Identity) -> AsyncIterator[OpenState]:
-    """Open a state store for the duration of the context.
+    """Open a state store until the end of the `async with` block.
 
     Raises:
         StateError: it cannot be used.
@@ -119,7 +120,8 @@ async def open_state(store: StateStore, identity: Identity) -> AsyncIterator[Ope
 
 
 class StateWriter:
-    """Writes steps, and releases written ones. Data still at risk at the end is lost."""
+    """Writer of steps, which releases each step after it is written. Data that cannot be written
+    before the end is lost."""
 
     def __init__(self, driver: RealTimeDriver, state: OpenState) -> None:
         assert driver.engine.unwritten is not None
@@ -133,8 +135,8 @@ class StateWriter:
         self._quick_store = state.store if isinstance(state.store, QuickStateStore) else None
 
     async def written(self) -> None:
-        """Wait until all accepted messages are written, or known to be at risk. If they are at
-        risk, wait one turn of the event loop."""
+        """Wait until all accepted messages are written, or the write has failed. After a failed
+        write, wait for one turn of the event loop."""
         steps, until = self._steps, self._steps.submitted
         if steps.ended >= until:
             await anyio.lowlevel.checkpoint()
@@ -145,12 +147,12 @@ class StateWriter:
             await self._progressed.wait()
 
     async def writable(self) -> None:
-        """Wait while too much waits for the disk."""
+        """Wait while too many steps wait for the disk."""
         while self._steps.is_full:
             await self.written()
 
     async def run(self) -> None:
-        """Write waiting steps until cancelled."""
+        """Write waiting steps until the task is cancelled."""
         while True:
             if self._steps.is_urgent:
                 await anyio.lowlevel.checkpoint()
@@ -159,10 +161,12 @@ class StateWriter:
             await self.flush()
 
     async def flush(self, *, at_once: bool = False) -> None:
-        """Write waiting steps, and release them. `at_once` ignores the pause of a failing store.
+        """Write all waiting steps, and release them. With `at_once`, write even in the pause after
+        a failed write.
 
-        After an interrupted write, by a signal that raised or a task cancelled without AnyIO, it
-        does nothing. The next start shows if the write succeeded, as after a crash.
+        After an interrupted write, by a signal or a cancellation without AnyIO, the call does
+        nothing. The next start of the channel shows if the interrupted write succeeded, as after a
+        crash.
         """
         if self._is_unfinished:
             return

@@ -1,4 +1,4 @@
-"""Store client of a channel, which fetches missing messages and confirms sent ones."""
+"""Store client of a channel, which fetches missing messages and confirms sent messages."""
 
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -14,14 +14,15 @@ from .listener import Intake
 from .task_context import TaskContext
 
 GRACE_S: Final = 2.0
-"""Time for which a message in Store may still be on its way to us."""
+"""Time for which a message that is in Store may still arrive live (s)."""
 LOOK_LIMIT: Final = 2_000
-"""Maximum number of messages in one confirmation query. If there are more, the subscription is not
-silent."""
+"""Maximum number of messages in one confirmation query. If there are more messages, the
+subscription is not silent."""
 
 
 class StoreClient:
-    """Two tasks: `fetch` executes the engine's queries, `confirm` looks for own messages."""
+    """Tasks of a channel that query Store, `fetch` for the engine and `confirm` for sent
+    messages."""
 
     def __init__(self, wiring: TaskContext, intake: Intake) -> None:
         self._wiring = wiring
@@ -33,7 +34,7 @@ class StoreClient:
         self._backoff = wiring.backoff()
 
     async def fetch(self) -> None:
-        """Query Store whenever the engine has a query, until cancelled."""
+        """Send the engine's queries to Store, until cancelled."""
         driver, queries = self._driver, self._engine.queries
         while True:
             while (query := queries.next(driver.now_ms())) is not None:
@@ -52,7 +53,7 @@ class StoreClient:
                 await driver.to_catch_up.wait(queries.tick_ms / 1000)
 
     async def confirm(self) -> None:
-        """Look from time to time for recently sent and for missed messages, until cancelled."""
+        """Look for recently sent and for missed messages in Store at intervals, until cancelled."""
         while True:
             await anyio.sleep(self._engine.confirmation.interval_ms / 1000)
             try:

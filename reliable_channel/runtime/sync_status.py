@@ -1,4 +1,4 @@
-"""Sync status: completeness of a participant's log (js-waku's `syncStatus`)."""
+"""Sync status of a participant, which tells how complete its log is (`syncStatus` in js-waku)."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -14,31 +14,31 @@ SyncState = Literal["synced", "syncing", "different"]
 
 @dataclass(frozen=True, slots=True)
 class SyncStatus:
-    """Snapshot of the sync status. `synced` is possible with lost messages, because nothing waits
-    for them any more.
+    """Snapshot of the sync status. The state `synced` is possible with lost messages, because no
+    message waits for lost messages.
 
-    With `different`, this participant knows of no missing message, but another participant's log
-    differs. One of the two logs lacks messages to which no message refers any more. Only
-    participants of this SDK in the `spec` dialect notice it, some minutes after the messages were
-    sent.
+    In the state `different`, no message is missing, but another participant's log differs. If logs
+    differ, one of them lacks messages that no newer message refers to. Only participants of this
+    SDK in the `spec` dialect notice a difference, after some minutes.
     """
 
     state: SyncState
     received: int
-    """Delivered messages of other participants."""
+    """Number of delivered messages of other participants."""
     missing: int
-    """Messages known only by reference, and messages that wait for them."""
+    """Number of messages known only by reference, and of messages that wait for them."""
     lost: int
-    """Messages that were declared lost and have not arrived since."""
+    """Number of messages that were declared lost and have not arrived since."""
     different_from: tuple[str, ...] = ()
-    """Participants whose logs differ permanently, at most 16."""
+    """Participants (at most 16) whose logs permanently differ from the own log."""
     repair_failed: bool = False
-    """True if no active participant has the messages any more, with `preset="auto"`. The next try
-    is after ten minutes, later ones after up to six hours."""
+    """True if no active participant has the missing messages any more, with `preset="auto"`. The
+    next attempt to repair is after ten minutes, and later attempts after up to six hours."""
 
 
 class SyncStatusWatch:
-    """Wakes readers when the status changes, at most once in each turn of the event loop."""
+    """Source of sync status changes for readers, with at most one change in each event loop
+    turn."""
 
     def __init__(self, core: SyncCore) -> None:
         self.closed = False
@@ -47,7 +47,7 @@ class SyncStatusWatch:
         self._core = core
 
     def current(self) -> SyncStatus:
-        """Return the present sync status."""
+        """Return the current sync status."""
         progress = self._core.progress()
         if progress.missing:
             state: SyncState = "syncing"
@@ -63,12 +63,12 @@ class SyncStatusWatch:
         )
 
     def close(self) -> None:
-        """Let all waiting readers finish."""
+        """Let all waiting readers of the status finish."""
         self.closed = True
         self.changed.notify()
 
     def changes(self) -> AsyncIterator[SyncStatus]:
-        """Iterate over the present status and each later one."""
+        """Iterate over the current sync status and each later status."""
         return _Changes(self)
 
 

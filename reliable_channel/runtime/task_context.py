@@ -12,7 +12,8 @@ from .state_writer import StateWriter
 
 @dataclass(frozen=True, slots=True)
 class TaskContext:
-    """Context of a task in a channel."""
+    """Driver, transport, health and state writer of a channel, as its tasks use them. engine,
+    transport and options."""
 
     driver: RealTimeDriver
     transport: Transport
@@ -22,5 +23,5 @@ class TaskContext:
     """Function that returns a uniform random number in [0, 1)."""
 
     def backoff(self) -> Backoff:
-        """Return a new growing pause between attempts."""
+        """Return a new backoff for the pauses between attempts."""
         return Backoff(self.random)

@@ -1,4 +1,4 @@
-"""Messages that do not open with the channel's key, and the probable cause."""
+"""Messages that the channel's key cannot decrypt, and the probable cause."""
 
 from typing import Final
 
@@ -7,16 +7,16 @@ from ..sds.dialects.codec import Codec, CodecError
 from ..sds.recent_set import RecentSet
 
 WARNED_AT: Final = 3
-"""Messages that do not open, one after the other, before it is a warning: anyone can publish one.
-A wrong key opens nothing, so the next messages follow."""
+"""Number of undecryptable messages in a row before a warning, because anyone can publish one. With
+a wrong key, all further messages fail too."""
 KNOWN: Final = 1000
-"""Number of remembered hashes, because a Store returns the same message again."""
+"""Number of remembered message hashes, because a Store may return a message again."""
 
 
 class Unopened:
-    """Messages that the key does not open.
+    """Messages that the key of the channel cannot decrypt.
 
-    A message in the other order of encryption is recognised but not delivered. In the order
+    A message in the other order of encryption is recognised, but not delivered. In the order
     `encrypt-then-sds` a stranger can forge senders and references.
     """
 
@@ -38,12 +38,13 @@ class Unopened:
         """True if the key opened any message."""
 
     def note_opened(self) -> None:
-        """Note a message that opened: the key is the right one."""
+        """Note that a message was decrypted, so the key is the right key."""
         self.has_opened = True
         self._in_a_row = self._in_other_order = 0
 
     async def note(self, message_hash: bytes, payload: bytes) -> bool:
-        """Note an unreadable payload. Return True if the log should report it now."""
+        """Note a payload that cannot be decrypted. Return True if a log record about it is due
+        now."""
         if not self._known.add(message_hash):
             return False
         is_in_other_order = await self._opens_in_other_order(payload)
@@ -53,12 +54,12 @@ class Unopened:
         return self._add(counts)
 
     def note_content(self, message_id: str) -> bool:
-        """Note a message whose content did not open. Return True if the log should report it
-        now."""
+        """Note a message whose content cannot be decrypted. Return True if a log record about it is
+        due now."""
         return self._add(self._known.add(message_id.encode()))
 
     async def try_open(self, message_hash: bytes, payload: bytes) -> None:
-        """Open a message as the channel would, and note a failure."""
+        """Decrypt a message as the channel would, and note a failure."""
         try:
             if not self._contents_alone:
                 await self._encryption.decrypt(payload)
@@ -78,16 +79,16 @@ class Unopened:
 
     @property
     def warning(self) -> str | None:
-        """Return the present problem and its solution, or None.
+        """Return the current problem and its solution, or None.
 
-        A message in the other order is a warning by itself, because its sender has the key.
+        One message in the other order is enough for a warning, because its sender has the key.
         """
         is_certain = self._in_other_order or self._in_a_row >= WARNED_AT
         return self.found if is_certain else None
 
     @property
     def found(self) -> str | None:
-        """Return the problem of any time and its solution, or None if every message opened."""
+        """Return the latest problem and its solution, or None if every message was decrypted."""
         if not self._count or (self._is_shared and self.has_opened):
             return None
         if self._in_other_order:

@@ -18,8 +18,8 @@ from .options import SdsOptions
 from .outgoing import OutgoingBuffer
 
 MAX_FALSE_POSITIVES: Final = 0.01
-"""Maximum rate of false positives of a filter that counts. A filter with all bits set would
-acknowledge everything."""
+"""Maximum rate of false positives of a bloom filter that may acknowledge messages. A filter with
+all bits set would acknowledge every message."""
 
 
 class _ParticipantRow(NamedTuple):
@@ -31,7 +31,8 @@ PARTICIPANTS: Final = typed_table("participants", _ParticipantRow)
 
 
 class Participants:
-    """Limited set of the other senders that were heard, the longest silent first."""
+    """Set of the other senders that were heard, limited in size, with the longest silent sender
+    first."""
 
     def __init__(self, limit: int, recorder: Recorder = NO_RECORDER) -> None:
         self._limit = limit
@@ -45,7 +46,7 @@ class Participants:
         return iter(self._last_heard_ms)
 
     def heard(self, sender_id: str, now_ms: int) -> None:
-        """Note a message of a participant."""
+        """Note that a message of a participant arrived."""
         if sender_id not in self._last_heard_ms:
             self._recorder.put(PARTICIPANTS, sender_id, now_ms)
         self._last_heard_ms[sender_id] = now_ms
@@ -60,8 +61,8 @@ class Participants:
 
 
 class AcknowledgementReview:
-    """Review of acknowledgements. A causal history is a proof, and a bloom filter counts once for
-    each participant."""
+    """Review of received messages for acknowledgements of own messages. A causal history
+    acknowledges a message at once, and bloom filters are counted by participant."""
 
     def __init__(
         self,
@@ -79,8 +80,9 @@ class AcknowledgementReview:
     def review(
         self, message: Message, form: BloomForm
     ) -> Iterator[MessageAcknowledged | MessagePossiblyAcknowledged | BloomFilterIgnored]:
-        """Apply one received message to the outgoing buffer. Return the changes. `form` is the form
-        of bloom filters in its dialect."""
+        """Remove the messages that a received message acknowledges from the outgoing buffer. Yield
+        an event for each acknowledgement. `form` is the form of bloom filters in the dialect of the
+        received message."""
         if not self._outgoing.entries:
             return
         sender_id = message.sender_id

@@ -1,4 +1,4 @@
-"""Agenda of a participant: one time for each kind of work."""
+"""Agenda of a participant, with one due time for each kind of work."""
 
 from enum import IntEnum
 from sys import maxsize
@@ -15,22 +15,22 @@ class Slot(IntEnum):
     REPAIR_REQUEST = 2
     REPAIR_ANSWER = 3
     SWEEP = 4
-    """Check of the incoming buffer for ready and for lost messages."""
+    """Check of the incoming buffer for messages that are ready or lost."""
     FOLLOW = 5
-    """References that wait until the budget permits a search."""
+    """Wait of references until the budget permits a search."""
     TRIM = 6
     COPY = 7
     RECONCILIATION = 8
     SEGMENTS = 9
-    """Payloads whose missing segment is overdue."""
+    """Check for payloads whose missing segment is overdue."""
     RECOVERY = 10
-    """Repair requests that the repair policy permits."""
+    """Repair requests that the repair policy permits now."""
 
 
 class Agenda:
-    """Time of each slot, and the earliest of them.
+    """Due time of each kind of work, and the earliest of these times.
 
-    The code that plans something sets its slot, so the next deadline needs no search.
+    Code that plans work sets its due time, so the next deadline needs no search.
     """
 
     __slots__ = ("_at_ms", "next_ms")
@@ -41,15 +41,15 @@ class Agenda:
         """The first deadline; None while nothing is planned."""
 
     def plan(self, slot: Slot, at_ms: int | None) -> None:
-        """Set the time of a slot. None clears it."""
+        """Set the due time of a kind of work. If `at_ms` is None, the due time is removed."""
         self._at_ms[slot] = _NEVER if at_ms is None else at_ms
         first_ms = min(self._at_ms)
         self.next_ms = None if first_ms == _NEVER else first_ms
 
     def is_planned(self, slot: Slot) -> bool:
-        """Return True if the slot has a time."""
+        """Return True if this kind of work is planned."""
         return self._at_ms[slot] != _NEVER
 
     def is_due(self, slot: Slot, now_ms: int) -> bool:
-        """Return True if the time of the slot has come."""
+        """Return True if this kind of work is due."""
         return self._at_ms[slot] <= now_ms

@@ -1,8 +1,8 @@
 """Bloom filter of received message ids (LIP 109, Participant state).
 
-Bit `i` is in 64-bit word `i // 64` at offset `i % 64`. Each peer family has its own byte order,
-header and hash. The form of js-waku is here, that of nim-sds in `nim_bloom.py`. A filter is always
-kept in its form, so sending it is a copy.
+Bit `i` of a filter is in the 64-bit word `i // 64` at offset `i % 64`. Each peer family has its own
+byte order, header and hash. This module has the form of js-waku, and `nim_bloom.py` the form of
+nim-sds. A filter stays in its wire form, so sending the filter is a copy.
 """
 
 import math
@@ -22,8 +22,8 @@ def _is_error_rate(value: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class BloomParameters:
-    """Size of a filter. Two participants can read each other's filters only if their sizes are
-    equal.
+    """Size of a bloom filter, as the number of ids and the share of false positives. Two
+    participants can read each other's filters only if the sizes are equal.
 
     Raises:
         ValueError: a value is not allowed. The text names it and the allowed values.
@@ -46,51 +46,49 @@ class BloomParameters:
 
     @property
     def bits_per_element(self) -> int:
-        """Bits of the filter for each id: 15 by default."""
+        """Bits of the filter for each message id (15 by default)."""
         return math.ceil(-math.log(self.error_rate) / math.log(2) ** 2)
 
     @property
     def hash_count(self) -> int:
-        """Bits that an id sets: 10 by default."""
+        """Number of bits that a message id sets (10 by default)."""
         return max(1, round(math.log(2) * self.bits_per_element))
 
     @property
     def bit_count(self) -> int:
-        """Bits of a filter: 150,000 by default."""
+        """Size of a filter (bits), which is 150,000 by default."""
         return self.capacity * self.bits_per_element
 
     @property
     def layout(self) -> "BloomLayout":
-        """Layout of a filter of this size in js-waku's form."""
+        """Layout of a bloom filter of this size in the form of js-waku."""
         return self.layout_in(SPEC_BLOOM)
 
     def layout_in(self, form: "BloomForm") -> "BloomLayout":
-        """Return the layout of a filter of this size."""
+        """Return the layout of a bloom filter of this size."""
         return BloomLayout(self.bit_count, self.hash_count, form)
 
 
 class BloomFilterError(ValueError):
-    """A received filter cannot be read. The text gives the reason."""
+    """A received bloom filter cannot be read. The text of the error gives the reason."""
 
 
 class BloomForm(Protocol):
-    """Form of the filters of a peer family."""
+    """Form of the bloom filters of a peer family."""
 
     byte_flip: int
-    """Number that is XORed with a byte's index: 7 for big-endian words, 0 for little-endian
-    ones."""
+    """Number that is XORed with a byte's index, 7 for big-endian and 0 for little-endian words."""
 
     def hash_pair(self, message_id: str, /) -> HashPair:
-        """Return the hashes that determine the bits of an id."""
+        """Return the hashes that determine the bits of a message id."""
         ...
 
     def write(self, parameters: BloomParameters, words: bytes) -> bytes:
-        """Return the message field for the words of a filter."""
+        """Return the message field that holds the words of a filter."""
         ...
 
     def read(self, field: bytes, parameters: BloomParameters) -> tuple["BloomLayout", bytes]:
-        """Return the layout and the words of a received filter, when our own filters have
-        `parameters`.
+        """Return the layout and the words of a received filter, if own filters have `parameters`.
 
         Raises:
             BloomFilterError: it cannot be read.
@@ -99,19 +97,20 @@ class BloomForm(Protocol):
 
 
 class SpecBloomForm:
-    """Filters of js-waku: big-endian words and nothing else, so that all filters must have one
+    """Bloom filters of js-waku, with big-endian words and no header, so all filters need one
     size."""
 
     byte_flip = 7
     hash_pair = staticmethod(hash_pair)
-    """Return MurmurHash3 values of 32 bits."""
+    """Return the MurmurHash3 values (32 bits) of a message id."""
 
     def write(self, parameters: BloomParameters, words: bytes) -> bytes:
-        """Return the words without changes."""
+        """Return the words of a filter unchanged."""
         return words
 
     def read(self, field: bytes, parameters: BloomParameters) -> tuple["BloomLayout", bytes]:
-        """Return the words. They do not contain their layout, so ours is assumed.
+        """Return the words of a received filter. The words do not contain their layout, so the
+        layout of own filters is assumed.
 
         Raises:
             BloomFilterError: the length shows that it is not.
@@ -129,7 +128,7 @@ SPEC_BLOOM: Final[BloomForm] = SpecBloomForm()
 
 @dataclass(frozen=True, slots=True)
 class BloomLayout:
-    """Positions of ids in the words of a filter with `bit_count` bits and `hash_count` bits an
+    """Positions of ids in a bloom filter with `bit_count` bits and `hash_count` bits for each
     id."""
 
     bit_count: int
@@ -138,26 +137,26 @@ class BloomLayout:
 
     @property
     def byte_count(self) -> int:
-        """Size of the words: 18,752 bytes by default."""
+        """Size of the words of a filter (bytes), which is 18,752 by default."""
         return 8 * (1 + self.bit_count // 64)
 
     def positions(self, message_id: str) -> list[int]:
-        """Return the bit positions of an id."""
+        """Return the positions of the bits of a message id."""
         return spread(self.form.hash_pair(message_id), self.hash_count, self.bit_count)
 
     def probes(self, message_id: str) -> "Probes":
-        """Return the (byte, mask) pairs of an id."""
+        """Return the byte index and bit mask of each bit of a message id."""
         return self.probes_of(self.form.hash_pair(message_id))
 
     def probes_of(self, pair: HashPair) -> "Probes":
-        """Return the (byte, mask) pairs of an id with known hashes."""
+        """Return the byte index and bit mask of each bit of an id with known hashes."""
         flip = self.form.byte_flip
         positions = spread(pair, self.hash_count, self.bit_count)
         return [(i >> 3 ^ flip, 1 << (i & 7)) for i in positions]
 
     def holds(self, words: bytes, pair: HashPair) -> bool:
-        """Return True if each bit of an id is set. The first bit rules out most absent ids, so the
-        others are computed only if needed."""
+        """Return True if each bit of a message id is set. The first bit excludes most absent ids,
+        so the other bits are computed only if needed."""
         bit_count, flip = self.bit_count, self.form.byte_flip
         first, step = remainder(pair[0], bit_count), remainder(pair[1], bit_count)
         for n in range(self.hash_count):
@@ -167,12 +166,12 @@ class BloomLayout:
         return True
 
     def fill(self, words: bytes) -> float:
-        """Return the share of bits that are set, from 0 to 1."""
+        """Return the share of bits of a filter that are set, from 0 to 1."""
         return min(1.0, set_bits(words) / self.bit_count)
 
 
 def set_bits(words: bytes) -> int:
-    """Return the number of bits that are set."""
+    """Return the number of bits of a filter that are set."""
     return int.from_bytes(words).bit_count()
 
 
@@ -188,7 +187,7 @@ def contains(data: bytes | bytearray, probes: Probes) -> bool:
 
 
 class BloomFilter:
-    """Bloom filter of one size."""
+    """Bloom filter of message ids, of one size."""
 
     __slots__ = ("data", "layout")
 
@@ -197,11 +196,11 @@ class BloomFilter:
         self.data = bytearray(layout.byte_count)
 
     def insert(self, message_id: str) -> None:
-        """Set the bits of an id."""
+        """Set the bits of a message id."""
         self.set_bits(self.layout.positions(message_id))
 
     def set_bits(self, positions: Iterable[int]) -> None:
-        """Set the bits at these positions."""
+        """Set the bits at the given positions."""
         data, flip = self.data, self.layout.form.byte_flip
         for i in positions:
             data[i >> 3 ^ flip] |= 1 << (i & 7)
@@ -214,14 +213,14 @@ class BloomFilter:
 
 
 class RollingBloomFilter:
-    """Filter that always contains the newest ids, at least half its capacity and at most all of it.
+    """Bloom filter of the newest ids, at least half its capacity and at most its whole capacity.
 
     DIVERGES: js-waku never rolls its filter, so after about 30,000 messages it acknowledges every
     id. The specification says "SHOULD be rolled over and recomputed once it reaches a predefined
-    capacity". This filter has two generations. Each id goes into the current filter and, once that
-    is half full, also into the next one. The next one takes over when the current one is full. The
-    cost of a message is constant, and nothing is recomputed. Up to the capacity the bytes are those
-    of a plain filter.
+    capacity". This class keeps two generations of filters. Each id goes into the current filter
+    and, after that is half full, also into the next filter. The next filter replaces the current
+    filter when that is full. The cost of a message is constant, and no filter is recomputed. Up to
+    the capacity, the bytes equal the bytes of a plain filter.
     """
 
     def __init__(
@@ -244,7 +243,7 @@ class RollingBloomFilter:
         return self._count
 
     def insert(self, message_id: str) -> None:
-        """Add an id, and roll over when the capacity is reached."""
+        """Add a message id, and use the next filter when the capacity is reached."""
         capacity = self.parameters.capacity
         if self._count >= capacity:
             self._current, self._next = self._next, BloomFilter(self.layout)

@@ -1,15 +1,16 @@
 """String hash of js-waku (Nim's MurmurHash3), and the bloom filter positions that a pair of hashes
 determines.
 
-Source: js-waku `nim_hashn`, golden vectors `hashn`. `h` is MurmurHash3 x86 32 with seed 0, as a
-signed number. Position `i` of an id in a filter of `m` bits is `(|h(id)| + i * |h(id + " b")|) %
-m`.
+The sources are js-waku's function `nim_hashn` and the golden vectors `hashn`. `h` is MurmurHash3
+x86 32 with seed 0, as a signed number. Position `i` of an id in a filter of `m` bits is `(|h(id)| +
+i * |h(id + " b")|) % m`.
 """
 
 import mmh3
 
 HashPair = tuple[int, int]
-"""Pair `|h(id)|` and `|h(id + " b")|`, which determines the id's bits in a filter of any size."""
+"""Pair `|h(id)|` and `|h(id + " b")|`, which determines the bits of an id in a filter of any
+size."""
 
 _C1, _C2, _MASK = 0xCC9E2D51, 0x1B873593, 0xFFFFFFFF
 
@@ -27,7 +28,7 @@ def hash_pair(item: str) -> HashPair:
 
 
 def spread(pair: HashPair, hash_count: int, bit_count: int) -> list[int]:
-    """Return the positions that a pair of hashes determines."""
+    """Return the bit positions that a pair of hashes determines."""
     first, step = pair
     if first < 0 or step < 0:
         first, step = remainder(first, bit_count), remainder(step, bit_count)
@@ -37,8 +38,8 @@ def spread(pair: HashPair, hash_count: int, bit_count: int) -> list[int]:
 
 
 def remainder(dividend: int, divisor: int) -> int:
-    """Return Nim's `mod`, with the sign of the dividend. `abs` of the lowest 64-bit number stays
-    negative there."""
+    """Return the remainder as Nim's `mod` computes it, with the sign of the dividend. Nim's `abs`
+    of the lowest 64-bit number stays negative."""
     return dividend % divisor if dividend >= 0 else -(-dividend % divisor)
 
 

@@ -1,11 +1,11 @@
 """Changes of a step to the data that a restart needs.
 
-The core works in memory. To survive its process, its owner gives it a `Recorder`. After each step,
-the owner writes the result of `take()` in one transaction, before it releases the step.
-`restoring.py` is the way back.
+The core keeps its state in memory. If the state must survive the process, the owner of the core
+gives it a `Recorder`. After each step, the owner writes the result of `take()` in one transaction,
+before it releases the step. `restoring.py` reads the changes back after a restart.
 
 Small tables are rows by key, and putting a key again replaces its row. The log is separate, because
-it is large. Its entries are added, learn a retrieval hint, and are trimmed from the oldest on.
+it is large, and its entries are added, get a hint, and are trimmed.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,25 +14,25 @@ from typing import Any, ClassVar, Final, Generic, TypeVar, get_type_hints
 
 Value = str | int | bytes | None
 Row = tuple[Value, ...]
-"""Values of a table's columns. The first is the key."""
+"""Values of one table row. The first value is the key."""
 LogKey = tuple[int, str]
-"""Place of an entry in the log: Lamport timestamp and message id."""
+"""Place of an entry in the log, as Lamport timestamp and message id."""
 LogRow = tuple[str, str, int, bytes, bytes | None]
-"""Log entry: message id, sender id, Lamport timestamp, content and retrieval hint."""
+"""Log entry as message id, sender id, Lamport timestamp, content and retrieval hint."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """Small table with the types of its columns: `TEXT`, `INTEGER`, `BLOB` or `ANY`, all nullable.
-    It is a constant of its module with a unique name."""
+    """Small table of the saved state, whose columns are `TEXT`, `INTEGER`, `BLOB` or `ANY`. A table
+    is a constant of its module and has a unique name."""
 
     name: str
     columns: tuple[tuple[str, str], ...]
-    """Names and types of the columns, the key first."""
+    """Names and types of the columns, with the key first."""
 
 
 class DamagedRow(ValueError):
-    """A row was not written by this package."""
+    """A row of the saved state was not written by this package."""
 
 
 R = TypeVar("R")
@@ -50,7 +50,7 @@ class TypedTable(Table, Generic[R]):
     types: tuple[Any, ...]
 
     def read(self, rows: Iterable[Row]) -> Iterator[R]:
-        """Return rows with their types.
+        """Return the rows as named tuples.
 
         Raises:
             DamagedRow: a row has a value of another type, or more or fewer values.
@@ -63,7 +63,8 @@ class TypedTable(Table, Generic[R]):
 
 
 def typed_table(name: str, row: Callable[..., R]) -> TypedTable[R]:
-    """Return the table of the named tuple `row`. Its first field is the key."""
+    """Return the table whose columns are the fields of the named tuple `row`. The first field is
+    the key."""
     fields = get_type_hints(row)
     columns = tuple((column, _COLUMN_TYPES[of]) for column, of in fields.items())
     return TypedTable(name, columns, row, tuple(fields.values()))
@@ -71,18 +72,18 @@ def typed_table(name: str, row: Callable[..., R]) -> TypedTable[R]:
 
 @dataclass(slots=True)
 class Changes:
-    """Changes of one step or several, to be written in one transaction."""
+    """Changes of one step or several steps, to be written in one transaction."""
 
     entries: dict[str, LogRow] = field(default_factory=dict)
     """New log entries by message id."""
     hints: dict[str, LogRow] = field(default_factory=dict)
-    """Existing log entries that learned their retrieval hint, by message id."""
+    """Existing log entries that got their retrieval hint, by message id."""
     removed: set[str] = field(default_factory=set)
-    """Ids of entries that were removed from the log, before `entries` were added."""
+    """Ids of entries that were removed from the log before `entries` were added."""
     trimmed_below: LogKey | None = None
-    """Key below which all entries left the log."""
+    """Log place below which all entries left the log."""
     rows: dict[tuple[Table, Value], Row | None] = field(default_factory=dict)
-    """Changed rows by table and key. None if the row was deleted."""
+    """Changed rows, by table and key. The value is None if the row was deleted."""
 
     def __bool__(self) -> bool:
         return bool(self.rows or self.entries or self.hints or self.removed or self.trimmed_below)
@@ -100,7 +101,7 @@ class Changes:
         self.rows.update(later.rows)
 
     def hint(self, row: LogRow) -> None:
-        """Record that an entry of the log learned its retrieval hint."""
+        """Record that an entry of the log got its retrieval hint."""
         message_id = row[0]
         (self.entries if message_id in self.entries else self.hints)[message_id] = row
 
@@ -109,7 +110,8 @@ class Recorder:
     """Recorder of the changes of a step."""
 
     records: ClassVar[bool] = True
-    """True if recorded values are kept. Check it before you make a row that costs time."""
+    """True if the recorder keeps the recorded values. Check this flag before you make a row that
+    costs time."""
 
     def __init__(self) -> None:
         self._changes = Changes()
@@ -119,7 +121,7 @@ class Recorder:
         self._changes.rows[table, row[0]] = row
 
     def delete(self, table: Table, key: Value) -> None:
-        """Record that a row is deleted, if it ever existed."""
+        """Record that a row is deleted, even if it was never written."""
         self._changes.rows[table, key] = None
 
     def log(self, row: LogRow) -> None:
@@ -127,12 +129,12 @@ class Recorder:
         self._changes.entries[row[0]] = row
 
     def logged(self, start: LogKey, end: LogKey) -> int:
-        """Return how many entries from `start` up to but not including `end` entered the log since
-        `take()`. An archive does not find them yet."""
+        """Return how many entries between two places entered the log since `take()`, `end`
+        excluded. An archive does not find these entries yet."""
         return sum(start <= (row[2], row[0]) < end for row in self._changes.entries.values())
 
     def hint(self, row: LogRow) -> None:
-        """Record that an entry of the log learned its retrieval hint."""
+        """Record that an entry of the log got its retrieval hint."""
         self._changes.hint(row)
 
     def remove(self, message_id: str) -> None:
@@ -140,11 +142,11 @@ class Recorder:
         self._changes.add(Changes(removed={message_id}))
 
     def trim(self, below: LogKey) -> None:
-        """Record that all entries below this key left the log."""
+        """Record that all entries below this place left the log."""
         self._changes.trimmed_below = below
 
     def take(self) -> Changes:
-        """Return the changes since the last call."""
+        """Return the changes since the last call of `take()`."""
         changes, self._changes = self._changes, Changes()
         return changes
 
@@ -174,9 +176,10 @@ class _NoRecorder(Recorder):
 
 
 CHANNEL: Final = Table("channel", (("name", "TEXT"), ("value", "ANY")))
-"""Single values: the clock, the horizon of the log, and the start of this participant."""
+"""Table of single values, such as the clock, the start of the log and the start of this
+participant."""
 
 NO_RECORDER: Final[Recorder] = _NoRecorder()
 
 Tables = Mapping[str, Sequence[Row]]
-"""Rows of each table by its name."""
+"""Rows of each table, by the name of the table."""

@@ -1,7 +1,7 @@
 """Lamport clock of a channel (LIP 109, Participant state and Send Message).
 
-The core uses milliseconds everywhere, whatever the unit of a dialect. One log thus orders the
-messages of all dialects, and all participants end with the same log.
+The core counts time in milliseconds, whatever unit a dialect uses on the wire. One log thus orders
+the messages of all dialects, and all participants get the same log.
 """
 
 from typing import Final
@@ -10,7 +10,7 @@ SECOND_MS: Final = 1000
 
 
 class LamportClock:
-    """Logical clock (ms) that never falls behind the time of its owner."""
+    """Lamport clock (ms) that is never behind the wall clock of its owner."""
 
     __slots__ = ("value",)
 
@@ -18,20 +18,21 @@ class LamportClock:
         self.value = now_ms
 
     def tick(self, now_ms: int) -> int:
-        """Advance for a message to send: `max(now, value + 1)`."""
+        """Return the Lamport timestamp `max(now, value + 1)` of the next own message."""
         self.value = max(now_ms, self.value + 1)
         return self.value
 
     def merge(self, lamport_timestamp: int) -> None:
-        """Adopt the timestamp of a delivered message if it is ahead."""
+        """Adopt the Lamport timestamp of a delivered message if the clock is behind it."""
         self.value = max(self.value, lamport_timestamp)
 
 
 class SecondsClock(LamportClock):
-    """Clock of nim-sds in whole seconds (counted in milliseconds). It starts at 0, and also steps
-    with each received message.
+    """Lamport clock of nim-sds in whole seconds, stored in milliseconds. The clock starts at 0 and
+    advances with each received message.
 
-    In a channel with more than one message a second it runs ahead of the time, without limit.
+    In a channel with more than one message a second, the clock runs ahead of the time without
+    limit.
     """
 
     __slots__ = ()
@@ -40,15 +41,17 @@ class SecondsClock(LamportClock):
         super().__init__(0)
 
     def tick(self, now_ms: int) -> int:
-        """Advance for a message to send: `max(now, value) + 1` in seconds."""
+        """Return the Lamport timestamp `max(now, value) + 1` (in seconds) of the next own
+        message."""
         self._step(now_ms)
         return self.value
 
     def merge(self, lamport_timestamp: int) -> None:
-        """Advance for a delivered message: `max(lamport_timestamp, value) + 1` in seconds.
+        """Advance the clock for a delivered message to `max(lamport_timestamp, value) + 1` (in
+        seconds).
 
-        The timestamp may belong to the other dialect and be no whole second. The clock still moves
-        beyond it.
+        The timestamp may come from a dialect that does not use whole seconds. The clock also
+        advances beyond a timestamp that is not a whole second.
         """
         self._step(lamport_timestamp)
 

@@ -1,8 +1,9 @@
-"""Detection of differences between the own log and another participant's.
+"""Comparison of the own log with the logs of other participants.
 
-Each sync message carries the root of its sender's log. The newest messages are left out, because
-they may still be on their way. A receiver compares its own log. A lasting difference becomes an
-event and part of the sync status. Another module finds the differing messages.
+Each sync message carries the root hash of its sender's log. The newest messages are left out of the
+root, because they may still be on their way. A receiver compares the root with its own log. A
+lasting difference becomes an event and part of the sync status. `adaptive/reconciliation.py` finds
+the differing messages.
 """
 
 from collections import OrderedDict, deque
@@ -16,19 +17,19 @@ from .message import Message
 from .references.joining import Joining
 
 STABLE_MS: Final = 300_000
-"""Age below which messages are not compared: the time for which missing messages are awaited."""
+"""Minimum age (ms) of compared messages, as long as missing messages are awaited."""
 STAYS_MS: Final = 20_000
-"""Duration of a real difference, at two roots at least. A shorter one may come from messages on
-their way."""
+"""Time (ms) for which two roots must differ before the difference is reported. A shorter difference
+may come from messages on their way."""
 OVERTAKEN_MS: Final = 300_000
-"""Time in which a sync message with an earlier Lamport timestamp may have been overtaken. A forged
-one may be far ahead, and must not silence a participant for longer."""
+"""Time (ms) in which a sync message with an earlier Lamport timestamp is ignored as overtaken. A
+forged timestamp may be far ahead, and must not silence its sender for longer."""
 FORGET_MS: Final = 3_600_000
-"""Silence after which a differing participant no longer counts."""
+"""Time (ms) of silence after which a participant with a different log no longer counts."""
 MAX_SUSPECTS: Final = 16
-"""Maximum number of remembered differing participants. More would tell nothing new."""
+"""Maximum number of remembered participants with a different log."""
 SAMPLES: Final = 5
-"""Number of times at which the end of the log is noted until it is old enough for a comparison."""
+"""Number of times for which the end of the log is noted, to find a part old enough to compare."""
 
 
 @dataclass(slots=True)
@@ -44,10 +45,10 @@ class _Suspect:
 
 
 class LogComparison:
-    """Result of comparing the roots of others with the own log."""
+    """Comparison of the roots of other participants with the own log."""
 
     stable_ms: ClassVar[int] = STABLE_MS
-    """Age below which messages are not part of own roots."""
+    """Age (ms) below which messages are not part of the own root."""
 
     def __init__(self, log: MessageLog, joining: Joining) -> None:
         self._sample_ms = self.stable_ms // SAMPLES
@@ -69,12 +70,12 @@ class LogComparison:
 
     @property
     def different_from(self) -> tuple[str, ...]:
-        """Participants whose logs permanently differ from the own one."""
+        """Participants whose logs permanently differ from the own log."""
         return tuple(name for name, suspect in self._suspects.items() if suspect.is_confirmed)
 
     @property
     def repair_failed(self) -> bool:
-        """True if no participant could repair the difference."""
+        """True if no participant was able to repair the difference."""
         return False
 
     def root(self, now_ms: int) -> LogRoot | None:
@@ -94,7 +95,8 @@ class LogComparison:
         return self._log.sums.root(start, end)
 
     def review(self, sync: Message, now_ms: int) -> LogDiffers | LogAgrees | None:
-        """Compare the root of another's sync message. Return the resulting events."""
+        """Compare the root in another participant's sync message with the own log. Return an event
+        if the result changed."""
         self._sample(now_ms)
         root, lamport = sync.log_root, sync.lamport_timestamp or 0
         suspect = self._suspects.get(sync.sender_id)
@@ -128,7 +130,8 @@ class LogComparison:
 
     @property
     def start(self) -> int:
-        """Second from which this participant wants all messages and can compare them."""
+        """First second whose messages this participant has completely, so that they can be
+        compared."""
         return max(self._log.sums.start, -(-self._joining.wanted_from // SECOND_MS))
 
     def _agrees(self, now_ms: int) -> None:

@@ -1,11 +1,11 @@
-"""Options declared once: limits, unit and text are in the annotation, and the default follows it.
+"""Declarations of options, with limits, unit and text in the annotation of a dataclass field.
 
     retry_interval_ms: Annotated[int, Bound(1), Unit("ms"), Doc("Wait before a retry.")] = 30_000
 
-The declaration checks a value and gives a flag its help and the reference its row. `declared`
-returns the declarations of a dataclass, and `check` applies them. Types are checked as well: whole
-numbers, numbers, switches, texts, paths, `Literal` and dataclasses. Other types need `Fits`. `None`
-and `UNSET` are allowed if the type names them.
+The declaration checks a value, and is the source of the flag's help and the row in the reference.
+`declared` returns the declarations of a dataclass, and `check` applies them. The type of a value is
+also checked, for numbers, switches, texts, paths, `Literal` and dataclasses. An option of another
+type needs a `Fits` in its annotation. `None` and `UNSET` are allowed if the type names them.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 UNITS: Final = ("bytes", "messages", "ms", "s")
-"""Units for which a name with that ending needs no `Unit`."""
+"""Units that need no `Unit` if the name of the option ends with them."""
 
 Problem = Callable[[object], str | None]
-"""Function that describes valid values, such as `at least 1`, for a wrong value. None for a valid
-one."""
+"""Function that returns a description of valid values, such as `at least 1`, for an invalid value.
+The function returns None for a valid value."""
 
 
 class UnsetType(Enum):
@@ -49,11 +49,11 @@ class UnsetType(Enum):
 
 
 UNSET: Final = UnsetType.UNSET
-"""Value of an option that was not given, for options where None or a number has another meaning."""
+"""Value of an option that was not given, if None or a number would have a meaning."""
 
 
 def known(value: T | UnsetType, default: T) -> T:
-    """Return a value, or the default if it was not given."""
+    """Return the value, or the default if the value was not given."""
     return default if isinstance(value, UnsetType) else value
 
 
@@ -67,21 +67,22 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """Unit of a number whose name does not end with one of `UNITS`."""
+    """Unit of a number, if the option's name does not end with the unit (see `UNITS`)."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Doc:
-    """Text of an option. Line breaks count as spaces."""
+    """Description of an option. Line breaks count as spaces."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Fits:
-    """Separate check. `allowed` describes the values for which `fits` returns True."""
+    """Separate check of an option's value. `allowed` describes the values for which `fits` returns
+    True."""
 
     allowed: str
     fits: Callable[[Any], bool]
@@ -89,7 +90,8 @@ class Fits:
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    """Limits, unit, text and check as another class declares them, by the same name or `name`."""
+    """Reference to the declaration of another class, for an option of the same name or called
+    `name`."""
 
     kind: "type[DataclassInstance]"
     name: str = ""
@@ -114,8 +116,8 @@ class Declared:
     """Declaration of one option of a dataclass."""
 
     kind: Any
-    """Type of a value that a text can give: `bool`, `int`, `float`, `str`, `Path` or a `Literal`. A
-    dataclass for a group of options, None for other objects."""
+    """Type that the value is parsed to, such as `bool`, `int`, `float`, `str`, `Path` or a
+    `Literal`. The type is a dataclass for a group of options, and None for other objects."""
     default: object
     """Default value, or `dataclasses.MISSING` if the option is required."""
     unit: str
@@ -123,7 +125,7 @@ class Declared:
     problem: Problem
 
     def check(self, name: str, value: object) -> None:
-        """Check a value against its declaration.
+        """Check a value against the declaration of its option.
 
         Raises:
             ValueError: it is not allowed; the text names the option and what is.

@@ -1,5 +1,5 @@
-"""Delivery, and declaring messages lost (LIP 109, Deliver Message and Periodic Incoming Buffer
-Sweep)."""
+"""Delivery of messages, and their declaration as lost (LIP 109, Deliver Message and Periodic
+Incoming Buffer Sweep)."""
 
 from collections import deque
 
@@ -12,21 +12,23 @@ from .state import ChannelState
 from .states import Trigger
 
 JOINING_TIMEOUT_MS = 300_000
-"""Time for which earlier messages are searched if the wait for missing ones has no limit."""
+"""Time (ms) for which earlier messages are searched if the wait for missing messages has no
+limit."""
 
 
 class Delivery:
-    """Moves messages from arrival or the incoming buffer into the log."""
+    """Delivery of messages, from their arrival or the incoming buffer into the log."""
 
     def __init__(self, state: ChannelState) -> None:
         self._state = state
 
     def deliver(self, first: ArrivedMessage) -> None:
-        """Deliver a message, and messages for which it was the last dependency (LIP 109, Deliver
-        Message).
+        """Deliver a message, and the messages whose last missing dependency it was (LIP 109,
+        Deliver Message).
 
-        In a dialect that refers to sync messages, a sync message has no content to deliver. Other
-        messages still wait for it, and it waits for others.
+        A sync message has no content to deliver, even in a dialect that refers to sync messages. In
+        such a dialect a sync message still waits for its dependencies, and other messages wait for
+        it.
         """
         state = self._state
         at_once = state.options.behaviour.deliver == "at_once"
@@ -78,7 +80,8 @@ class Delivery:
             self.deliver(buffer.take(parked.message.message_id))
 
     def give_up(self, entry: HistoryEntry, reason: str, event: Trigger) -> None:
-        """Declare a missing message lost, and deliver messages that waited for nothing else."""
+        """Declare a missing message lost, and deliver the messages that waited only for this
+        message."""
         self._state.events.append(
             MessageLost(entry.message_id, entry.sender_id, entry.retrieval_hint, reason)
         )
@@ -90,7 +93,7 @@ class Delivery:
                 self.deliver(self._state.incoming_buffer.take(parked.message.message_id))
 
     def sweep(self, now_ms: int) -> None:
-        """Deliver ready messages, and declare overdue ones lost."""
+        """Deliver messages that are ready, and declare overdue missing messages lost."""
         state = self._state
         buffer, timeout_ms = (
             state.incoming_buffer,
@@ -114,7 +117,7 @@ class Delivery:
             self.plan_sweep(now_ms)
 
     def plan_sweep(self, now_ms: int) -> None:
-        """Plan a sweep, because something waits now."""
+        """Plan a sweep of the incoming buffer, because a message waits now."""
         agenda = self._state.agenda
         if not agenda.is_planned(Slot.SWEEP):
             agenda.plan(Slot.SWEEP, now_ms + self._state.options.sweep_in_buf_interval_ms)

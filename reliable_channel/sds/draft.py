@@ -1,8 +1,8 @@
-"""Own messages until they leave.
+"""Own messages from `send` until they are broadcast.
 
-Id, Lamport timestamp, content and references are fixed when a message is sent. Its bloom filter and
-repair requests are those of the moment at which it leaves: a message may wait for hours, and others
-are to learn what is true then. Without both it is whole as well, so the state has it in this form.
+The id, Lamport timestamp, content and references of a message are fixed when it is sent. The bloom
+filter and the repair requests are added when the message leaves, perhaps hours later. The saved
+state has the message without a filter and without requests.
 """
 
 from dataclasses import dataclass
@@ -11,13 +11,14 @@ from typing import Final, NamedTuple, Protocol
 from .message import Message
 
 SHARED_BYTES: Final = 128 * 1024
-"""From this length on, histories begin to share other bytes, so that the old ones go."""
+"""Length (bytes) from which new histories share another byte string, so that the old one is
+freed."""
 _ANCHOR_BYTES: Final = 64
 """Bytes that the start of a history is looked for by: shorter than an entry."""
 
 
 class History(NamedTuple):
-    """The bytes of a causal history, as a part of those that several messages share."""
+    """Causal history, as a part of a byte string that several messages share."""
 
     shared: bytearray
     start: int
@@ -28,13 +29,14 @@ class History(NamedTuple):
 
 
 class Histories:
-    """Causal histories of own messages. Each usually continues the previous one."""
+    """Causal histories of own messages, which share their bytes. Each history usually continues the
+    previous history."""
 
     def __init__(self) -> None:
         self._newest = History(bytearray(), 0, 0)
 
     def share(self, history: bytes) -> History:
-        """Return a history as a part of the shared bytes."""
+        """Return a causal history as a part of the shared bytes."""
         shared, start, _ = self._newest
         start = shared.find(history[:_ANCHOR_BYTES], start)
         goes_on = start >= 0 and history.startswith(memoryview(shared)[start:])
@@ -46,20 +48,20 @@ class Histories:
 
 
 class Maker(Protocol):
-    """The sender of a draft."""
+    """Encoder of drafts, which the sender of the messages implements."""
 
     def bare(self, draft: "Draft") -> bytes:
-        """Encode a draft as it is."""
+        """Encode the fixed part of a draft."""
         ...
 
     def leave(
         self, draft: "Draft", now_ms: int, bloom_filter: bytes | None = None
     ) -> tuple[bytes, bool]:
-        """Encode a message that leaves now, with the requests of now, and the filter of now or an
-        older one: a message must not acknowledge what the state does not have yet.
+        """Encode a message that leaves now, with the current requests and the given or current
+        filter.
 
-        Return True with it if it has requests: then there is an event. A draft that has left gives
-        the same bytes again.
+        Return the bytes, and True if the message carries repair requests. A given older filter
+        acknowledges only saved messages, and a draft that has left gives the same bytes again.
         """
         ...
 
@@ -70,14 +72,14 @@ class Draft:
 
     maker: Maker
     message: Message
-    """Without causal history, bloom filter and repair requests."""
+    """Fixed part of the message, without causal history, bloom filter and repair requests."""
     history: History
     has_filter: bool
-    """True if it leaves with a bloom filter."""
+    """True if the message leaves with a bloom filter."""
     signature: bytes
-    """Signature of the encoded fixed part. Empty in a channel without signatures."""
+    """Signature of the encoded fixed part, empty in a channel without signatures."""
     size_bytes: int
-    """Length of the encoded fixed part, with its signature."""
+    """Length of the encoded fixed part with its signature (bytes)."""
 
     def __len__(self) -> int:
         return self.size_bytes

@@ -1,4 +1,4 @@
-"""Factory of a participant's collaborators: those of LIP 109, or tuned ones with `self_tuning`."""
+"""Factory of the parts of a participant, by LIP 109 or, with `self_tuning`, tuned."""
 
 from .delivery import Delivery
 from .receiving import Receiver
@@ -9,7 +9,7 @@ from .sweeps import Sweeps
 
 
 def make_parts(setup: Setup) -> tuple[ChannelState, Sender, Receiver, Sweeps]:
-    """Make the collaborators of a participant, which share its state."""
+    """Make the sender, receiver and sweeps of a participant, which share its state."""
     if setup.options.self_tuning:
         from .adaptive import reconciling, tuned  # most channels do without
 

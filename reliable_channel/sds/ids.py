@@ -1,4 +1,4 @@
-"""Message ids. The specification only requires that they are unique."""
+"""Functions that make message ids. The specification requires only that ids are unique."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, KeysView
@@ -8,18 +8,19 @@ from typing import Final
 from .changes import NO_RECORDER, Recorder, Row, Table
 
 PROOF_AGE_MS: Final = 30 * 24 * 60 * 60 * 1000
-"""Maximum age of a timestamp that proves an id. Sender, time and content are joined without
-separators. With any time allowed, a content that begins with digits could be read in two ways."""
+"""Maximum age (ms) of a timestamp that proves a message id. Sender, time and content are joined
+without separators in the hash. With any time allowed, a content that begins with digits could be
+read in two ways."""
 IdFunction = Callable[[str, int, bytes], str]
-"""Function `(sender_id, timestamp_ns, content) -> message_id`. Its results must be unique in the
-channel."""
+"""Function `(sender_id, timestamp_ns, content) -> message_id`. The returned ids must be unique in
+the channel."""
 
 
 def reliable_channel_id(sender_id: str, timestamp_ns: int, content: bytes) -> str:
     """Return the hex keccak-256 of sender, decimal nanoseconds and content (LIP 173, Component
     rules).
 
-    It differs for equal content of two senders, and for repeated content of one sender.
+    The id differs for equal content of two senders, and for repeated content of one sender.
     """
     from Crypto.Hash import keccak  # loaded with the first message: it loads a parser of C
 
@@ -28,9 +29,10 @@ def reliable_channel_id(sender_id: str, timestamp_ns: int, content: bytes) -> st
 
 
 def js_waku_id(sender_id: str, timestamp_ns: int, content: bytes) -> str:
-    """Return the hex sha256 of the content alone, the id function of js-waku.
+    """Return the hex sha256 of the content alone, as the id function of js-waku does.
 
-    Equal content of two senders is then one message. Use it only for comparison with js-waku.
+    Two senders of equal content thus send one message. Use this function only for comparison with
+    js-waku.
     """
     return sha256(content).hexdigest()
 
@@ -38,12 +40,12 @@ def js_waku_id(sender_id: str, timestamp_ns: int, content: bytes) -> str:
 def is_proven(
     message_id: str, sender_id: str, content: bytes, sent_at_ns: int | None, now_ms: int
 ) -> bool:
-    """Return True if an id was made for this content by this sender. Finding two that fit is
-    infeasible.
+    """Return True if the id was made from this content by this sender. Finding another content for
+    the same id is infeasible.
 
-    `sent_at_ns` is the time of sending by the transport. A new message carries the time from which
-    its id was made. A participant that receives this first transmission can check the id. A
-    repetition has another timestamp and proves nothing.
+    `sent_at_ns` is the time at which the transport sent the message. A new message carries the time
+    from which its id was made. A participant that receives this first transmission can check the
+    id. A repeated message has another timestamp, which proves nothing.
     """
     return (
         sent_at_ns is not None
@@ -56,7 +58,7 @@ _UNNAMED = Table("", (("message_id", "TEXT"),))
 
 
 class RecentIds:
-    """Newest added ids. The oldest are evicted."""
+    """Set of the ids that were added last. The oldest ids are evicted."""
 
     def __init__(
         self, limit: int, *, recorder: Recorder = NO_RECORDER, table: Table | None = None
@@ -77,7 +79,7 @@ class RecentIds:
         return iter(self._ids)
 
     def known(self, message_ids: KeysView[str]) -> set[str]:
-        """Return the remembered ids out of the given ones."""
+        """Return those of the given ids that are remembered."""
         return message_ids & self._ids.keys()
 
     def add(self, message_id: str) -> None:
@@ -87,11 +89,11 @@ class RecentIds:
             self._recorder.delete(self._table, self._ids.popitem(last=False)[0])
 
     def discard(self, message_id: str) -> None:
-        """Remove an id, if it is remembered."""
+        """Remove an id from the set, if it is there."""
         if message_id in self._ids:
             del self._ids[message_id]
             self._recorder.delete(self._table, message_id)
 
     def restore(self, rows: Iterable[Row]) -> None:
-        """Restore the ids from before a restart."""
+        """Restore the ids that were saved before a restart."""
         self._ids = OrderedDict.fromkeys(str(row[0]) for row in rows)

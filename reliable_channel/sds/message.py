@@ -1,4 +1,4 @@
-"""The two messages of SDS as values (LIP 109, Wire protocol). SDS-R adds `repair_request`."""
+"""Messages of SDS as values (LIP 109, Wire protocol). SDS-R adds the field `repair_request`."""
 
 from collections.abc import Callable, Sequence
 from enum import Enum
@@ -14,16 +14,17 @@ class HistoryEntry:
 
     message_id: str
     retrieval_hint: bytes | None = None
-    """Retrieval hint for other sources: the 32-byte Waku message hash."""
+    """Waku message hash (32 bytes), by which a message can be retrieved from Store."""
     sender_id: str | None = None
-    """First sender. Without it no participant can answer a repair request (SDS-R)."""
+    """Id of the message's first sender. Without a sender id, no participant can answer a repair
+    request (SDS-R)."""
 
 
 class LazyHistory(Sequence[HistoryEntry]):
-    """Received causal history that makes its entries only on demand.
+    """Received causal history that decodes an entry only when the entry is read.
 
     A message has 200 entries by default, and a receiver needs only their ids unless some are
-    missing. The first `known` of them are or were in its log.
+    missing. The first `known` entries are or were in the receiver's log.
     """
 
     __slots__ = ("_entry", "known", "message_ids")
@@ -56,7 +57,8 @@ class LazyHistory(Sequence[HistoryEntry]):
 
 
 class MessageKind(Enum):
-    """Kind of a message, determined by its fields (LIP 109, Periodic sync, Ephemeral messages)."""
+    """Kind of a message, which its fields determine (LIP 109, Periodic sync, Ephemeral
+    messages)."""
 
     CONTENT = "content"
     SYNC = "sync"
@@ -64,7 +66,7 @@ class MessageKind(Enum):
 
 
 def kind_of(lamport_timestamp: int | None, content: bytes | None) -> MessageKind | None:
-    """Return the kind of a message with these fields, or None if both are absent."""
+    """Return the kind of a message with these fields, or None if both fields are absent."""
     if content:
         return MessageKind.EPHEMERAL if lamport_timestamp is None else MessageKind.CONTENT
     return None if lamport_timestamp is None else MessageKind.SYNC
@@ -75,39 +77,40 @@ _CONTENT, _SYNC, _EPHEMERAL = MessageKind.CONTENT, MessageKind.SYNC, MessageKind
 
 @value
 class Message:
-    """SDS message. `None` means an absent field, which differs from an empty one except in the
-    `nim` dialect."""
+    """Message of SDS, with the fields of all dialects. `None` means an absent field, which differs
+    from an empty one except in the `nim` dialect."""
 
     sender_id: str
     message_id: str
     channel_id: str
     lamport_timestamp: int | None = None
-    """Milliseconds since the epoch in every dialect, or more if a clock ran ahead."""
+    """Lamport timestamp (ms since the epoch, in every dialect), or more if a clock ran ahead."""
     causal_history: Sequence[HistoryEntry] = ()
-    """The last entries of the sender's log, oldest first."""
+    """Last entries of the sender's log, oldest first."""
     bloom_filter: bytes | None = None
     repair_request: Sequence[HistoryEntry] = ()
     content: bytes | None = None
     signature: bytes | None = None
-    """Proof of `sender_id`, if there is one (`signing.py`). It is the last field on the wire."""
+    """Proof of `sender_id` in a signed channel (`signing.py`). The signature is the last field on
+    the wire."""
 
     log_root: LogRoot | None = None
-    """Root of the sender's log for comparison, only in sync messages of this SDK."""
+    """Root of the sender's log for comparison, used only in sync messages of this SDK."""
     reconciling: Reconciling | None = None
-    """Reconciliation of logs, only in sync messages of this SDK."""
+    """Data to reconcile logs, used only in sync messages of this SDK."""
     is_tuned: bool = False
-    """True if its sender tunes itself and adds a filter only for other implementations."""
+    """True if the sender tunes itself and adds a filter only for other implementations."""
 
     @property
     def kind(self) -> MessageKind | None:
-        """Kind of the message, or None without Lamport timestamp and content."""
+        """Kind of the message, or None if it has neither Lamport timestamp nor content."""
         if self.content:
             return _EPHEMERAL if self.lamport_timestamp is None else _CONTENT
         return None if self.lamport_timestamp is None else _SYNC
 
     @property
     def causal_ids(self) -> Sequence[str]:
-        """Message ids of the causal history, oldest first."""
+        """Message ids in the causal history, oldest first."""
         history = self.causal_history
         if isinstance(history, LazyHistory):
             return history.message_ids

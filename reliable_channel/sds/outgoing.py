@@ -15,39 +15,35 @@ from .changes import NO_RECORDER, Recorder, Row, typed_table
 from .fast_dataclass import value
 
 MAX_MS: Final = 60 * 60 * 1000
-"""Longest wait of the policy `doubling`."""
+"""Maximum wait (ms) of the retry policy `doubling`."""
 
 
 @value
 class Unacknowledged:
-    """Input of a retry policy: a message that was dispatched."""
+    """Dispatched message, as the input of a retry policy."""
 
     attempts: int
-    """Number of dispatches, at least 1."""
+    """Number of dispatches of the message, at least 1."""
     possibly_acknowledged: bool
-    """True if a participant's bloom filter contains the message."""
+    """True if the bloom filter of a participant contains the message."""
     interval_ms: int
-    """Interval of the options: `retry_interval_ms`, or
-    `possibly_acknowledged_retry_interval_ms`."""
+    """Option `retry_interval_ms` or `possibly_acknowledged_retry_interval_ms` (ms)."""
 
 
 RetryPolicy = Callable[[Unacknowledged], int]
-"""Function that returns the time from a message's last dispatch to its next one (ms, at least 1).
-It is called at each dispatch, and again when a participant may have the message. It must be pure:
-equal arguments, equal result.
-
-Asked at each dispatch, and again when a participant may have the message. Must be pure: equal
-arguments, equal answer.
+"""Function that returns the time (ms, at least 1) from a message's last dispatch to the next
+dispatch. The buffer calls the policy at each dispatch, and again when a participant may have the
+message. A retry policy must be pure, which means that equal arguments give equal results.
 """
 
 
 def fixed(message: Unacknowledged) -> int:
-    """Return the interval of the options each time. It is js-waku's policy, and the default."""
+    """Return the interval of the options each time, as js-waku does (the default policy)."""
     return message.interval_ms
 
 
 def doubling(message: Unacknowledged) -> int:
-    """Return twice the time at each retry, up to an hour, for participants that are away for
+    """Return twice the wait at each retry, up to an hour, for participants that are away for
     long."""
     doublings = min(message.attempts - 1, MAX_MS.bit_length())
     return max(message.interval_ms, min(message.interval_ms << doublings, MAX_MS))
@@ -67,8 +63,8 @@ class _RetryRow(NamedTuple):
 
 OUTGOING: Final = typed_table("outgoing_messages", _OutgoingRow)
 OUTGOING_PROGRESS: Final = typed_table("outgoing_progress", _RetryRow)
-"""Row of a message without its bytes, which are written once because they are a thousand times as
-long. It is written from the first dispatch on."""
+"""Table of the retries of own messages, separate from the bytes, which are written once. A row is
+written from the first dispatch of the message on."""
 
 
 @dataclass(slots=True)
@@ -77,13 +73,13 @@ class OutgoingEntry:
 
     message_id: str
     data: SupportsBytes
-    """Sent bytes, or a `Draft` before."""
+    """Sent bytes of the message, or a `Draft` before it is sent."""
     attempts: int = 0
     """Number of dispatches of the message."""
     possible_acks: frozenset[str] = frozenset()
-    """Participants whose bloom filter contains the message. Each counts once."""
+    """Ids of the participants whose bloom filter contains the message."""
     due_ms: int | None = None
-    """Time of the next retry. None while the message waits for the transport."""
+    """Time of the next retry (ms). The time is None while the message waits for the transport."""
 
 
 class _Places:
@@ -112,7 +108,7 @@ class _Places:
 
 
 class OutgoingBuffer:
-    """Own messages by id, with a timetable of their retries."""
+    """Own messages by message id, with the times of their retries."""
 
     def __init__(
         self,
@@ -142,7 +138,7 @@ class OutgoingBuffer:
     def add(self, message_id: str, data: SupportsBytes, *, is_cached: bool = False) -> None:
         """Add a message that is about to be dispatched for the first time.
 
-        If it `is_cached`, its bytes are already in the repair cache, and are not written again.
+        If it `is_cached`, the bytes are already in the repair cache, and are not written again.
         """
         self.entries[message_id] = OutgoingEntry(message_id, data)
         if self._recorder.records:
@@ -151,12 +147,14 @@ class OutgoingBuffer:
             places.add(message_id)
 
     def no_longer_cached(self, message_id: str) -> None:
-        """Write the bytes of a message that left the repair cache, if it is in the buffer."""
+        """Write the bytes of a message that left the repair cache, if the message is in this
+        buffer."""
         if entry := self.entries.get(message_id):
             self._recorder.put(OUTGOING, message_id, bytes(entry.data))
 
     def dispatched(self, message_id: str, now_ms: int) -> None:
-        """Start the retry timer of a sent message. Waiting for a transport uses no attempt."""
+        """Start the retry timer of a sent message. A message that waits for a transport uses no
+        attempt."""
         if entry := self.entries.get(message_id):
             entry.attempts += 1
             interval_ms = self._interval_ms(entry, possibly_acknowledged=bool(entry.possible_acks))
@@ -166,7 +164,7 @@ class OutgoingBuffer:
                 self._record(entry)
 
     def remove(self, message_ids: Iterable[str]) -> list[OutgoingEntry]:
-        """Remove the messages that are in the buffer from it."""
+        """Remove the given messages from the buffer, and return the removed entries."""
         entries = self.entries
         removed = [entries.pop(i) for i in filter(entries.__contains__, message_ids)]
         for entry in removed if self._recorder.records else ():
@@ -180,12 +178,12 @@ class OutgoingBuffer:
         return removed
 
     def any_in(self, layout: BloomLayout, words: bytes) -> bool:
-        """Return True if a bloom filter contains any of the messages."""
+        """Return True if a bloom filter contains any message of the buffer."""
         return next(self._held(layout, words), None) is not None
 
     def review(self, layout: BloomLayout, words: bytes, sender_id: str) -> list[OutgoingEntry]:
-        """Return the messages in a filter of `sender_id` for which this sender was not counted
-        yet."""
+        """Return the messages in a bloom filter of `sender_id` that were not in an earlier filter
+        of it."""
         found = []
         for message_id in self._held(layout, words):
             entry = self.entries[message_id]
@@ -203,7 +201,7 @@ class OutgoingBuffer:
         return found
 
     def due(self, now_ms: int) -> list[OutgoingEntry]:
-        """Remove and return messages with a due retry, unacknowledged ones first."""
+        """Return the messages whose retry is due, unacknowledged messages first."""
         found = []
         while self._timetable and self._timetable[0][0] <= now_ms:
             due_ms, message_id = heapq.heappop(self._timetable)
@@ -215,7 +213,8 @@ class OutgoingBuffer:
         return sorted(found, key=lambda entry: bool(entry.possible_acks))
 
     def partition(self) -> tuple[list[str], list[str]]:
-        """Return the ids of unacknowledged and of possibly acknowledged messages."""
+        """Return the ids of unacknowledged messages, and the ids of possibly acknowledged
+        messages."""
         sides: tuple[list[str], list[str]] = [], []
         for entry in self.entries.values():
             sides[bool(entry.possible_acks)].append(entry.message_id)
@@ -231,11 +230,11 @@ class OutgoingBuffer:
         now_ms: int,
         cached: Mapping[str, bytes] = MappingProxyType({}),
     ) -> None:
-        """Restore the messages from before a restart. `cached` has bytes by message id.
+        """Restore the messages that were saved before a restart. `cached` has the bytes of messages
+        in the repair cache, by message id.
 
-        A dispatched message keeps its retry time, or is due now if another dispatch was in
-        progress. A message that was never dispatched waits for the transport, to which the owner
-        passes it.
+        A dispatched message keeps its retry time, or is due now if its next dispatch had begun. A
+        message that was never dispatched waits for the transport.
         """
         steps = {row.message_id: row[1:] for row in OUTGOING_PROGRESS.read(progress)}
         for message_id, data in OUTGOING.read(messages):

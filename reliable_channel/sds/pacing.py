@@ -1,4 +1,4 @@
-"""Token buckets, which limit how often something may happen."""
+"""Token buckets, which limit how often an action may happen."""
 
 from math import ceil
 from typing import Final
@@ -7,7 +7,8 @@ _ROUNDING: Final = 1e-6
 
 
 class Bucket:
-    """Token bucket that gains a token in each interval. A clock set back refills nothing."""
+    """Token bucket that gains one token in each interval. A clock that is set back adds no
+    tokens."""
 
     def __init__(self, most: int, every_ms: float) -> None:
         self._most = most
@@ -16,7 +17,7 @@ class Bucket:
         self._noted_ms: int | None = None
 
     def take(self, now_ms: int, count: int = 1) -> bool:
-        """Take tokens, if there are enough."""
+        """Take `count` tokens and return True, or return False if there are too few."""
         self._refill(now_ms)
         if self._left < count - _ROUNDING:
             return False
@@ -24,12 +25,12 @@ class Bucket:
         return True
 
     def give_back(self, now_ms: int) -> None:
-        """Return a token, because its use was worth it."""
+        """Put one token back into the bucket."""
         self._refill(now_ms)
         self._left = min(float(self._most), self._left + 1)
 
     def wait_ms(self, now_ms: int) -> int:
-        """Return the time until there is a token (0 if there is one)."""
+        """Return the time (ms) until the bucket has a token, or 0."""
         self._refill(now_ms)
         return max(0, ceil((1 - self._left - _ROUNDING) * self._every_ms))
 

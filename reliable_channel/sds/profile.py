@@ -1,16 +1,16 @@
-"""Dialects: the properties of each peer family in one value.
+"""Dialects, each with the properties of one peer family.
 
 `SPEC` is the SDS specification as js-waku implements it. `NIM` is nim-sds, which status-go and
-logos-delivery use. A participant sends one dialect, and can listen to any number.
+logos-delivery use. A participant sends one dialect, and can listen to several dialects.
 
-Mixing. If all participants listen to both dialects, they share one channel. Lamport timestamps are
-compared in milliseconds (a second of nim-sds is 1000 of them). All participants therefore end with
-the same log. Acknowledgements and repair requests work across dialects, and each filter is read in
-the form of its sender's dialect. A repaired message is broadcast as it was first sent. In a busy
-channel the clocks of nim-sds run ahead of the time. A participant that listens to it should allow
-that (`max_lamport_ahead_ms`, see `NIM`). However, js-waku and nim-sds read only their own dialect.
-Such a peer misses messages of the other dialect and waits for them. Mix dialects to move a channel,
-not to bridge it.
+If all participants listen to both dialects, they share one channel. Lamport timestamps are compared
+in milliseconds (a second of nim-sds is 1000 of them). All participants therefore end with the same
+log. Acknowledgements and repair requests work across dialects, and each filter is read in the form
+of its sender's dialect. A repaired message is broadcast in its first form. In a busy channel the
+clocks of nim-sds run ahead of real time. A participant that listens to nim-sds must allow this
+difference (`max_lamport_ahead_ms`). js-waku and nim-sds read only their own dialect, and wait for
+messages of the other dialect. Mix dialects to move a channel to another dialect, not to bridge two
+channels.
 """
 
 from collections.abc import Callable
@@ -30,52 +30,52 @@ from .repair.nim import NIM_TIMERS
 
 
 class NamedLayout(Protocol):
-    """Layout of segments (`reliable_channel.segmentation.SegmentLayout`). The core only uses its
-    name."""
+    """Named layout of segments (`reliable_channel.segmentation.SegmentLayout`). The core uses only
+    the name."""
 
     @property
     def name(self) -> str:
-        """Name in options and texts."""
+        """Name of the layout in options and texts."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class WireProfile:
-    """Dialect: encoding, clock, filters, ids and repair of one peer family."""
+    """Dialect of one peer family, with its encoding, clock, filters, ids and repair."""
 
     name: str
     codec: Codec = field(repr=False)
     clock: Callable[[int], LamportClock]
-    """Function that makes the Lamport clock from the time (ms). It determines the unit and the
-    steps."""
+    """Function that makes the Lamport clock for a start time (ms). The clock determines the unit
+    and the steps of Lamport timestamps."""
     bloom: BloomForm
     id_function: IdFunction
     repair_timers: RepairTimers
     options: SdsOptions
-    """Default options of the family."""
+    """Default options of the peer family."""
     requires_sender: bool = True
     """True if a message without `sender_id` is refused."""
     has_ephemeral: bool = True
-    """True if ephemeral messages can be expressed."""
+    """True if the dialect can express ephemeral messages."""
     refers_to_syncs: bool = False
-    """True if peers treat sync messages as messages without content. They then enter causal
-    histories, where no participant may wait for them. Therefore no sync is sent, even for repair
-    requests, unless `sync_min_interval_ms` is set."""
+    """True if peers treat sync messages as messages without content. Sync messages then enter
+    causal histories, where no participant may wait for a sync. Therefore a participant sends no
+    syncs, even for repair requests, unless `sync_min_interval_ms` is set."""
     max_content_bytes: int | None = None
-    """Maximum content that peers accept, if there is a limit."""
+    """Maximum content length that peers accept (bytes), or None without a limit."""
     segmentation: str | NamedLayout | None = None
-    """Layout of segments in which peers send every payload, or its name in
-    `reliable_channel.segmentation`. None if peers use no segments."""
+    """Segment layout (or its name) in which peers send every payload. The layout is None if peers
+    use no segments."""
     encryption_order: str = "sds-then-encrypt"
-    """True if peers encrypt whole SDS messages. False if they encrypt only contents
-    (`encrypt-then-sds`)."""
+    """Order of encryption, `sds-then-encrypt` for whole messages or `encrypt-then-sds` for
+    contents."""
     marker: bytes | None = None
-    """Marker that must accompany each message on the transport. None without a marker."""
+    """Marker that must be sent with each message on the transport, or None."""
 
     def kept_sync(self, sync: Message, data: bytes) -> bytes:
-        """Return the form of a sync message that is kept for references to it. A tenth of its bytes
-        is enough, because its filter is soon out of date. A signed one stays whole, because only so
-        it proves its sender."""
+        """Return the shortened bytes of a sync message that are kept for references to the message.
+        A tenth of the bytes is enough, because the filter is soon out of date. A signed sync
+        message stays whole, because its signature covers all bytes."""
         if sync.signature is not None:
             return data
         return self.codec.encode(replace(sync, bloom_filter=None, repair_request=()))
@@ -119,12 +119,12 @@ NIM: Final = WireProfile(
 )
 
 PROFILES: Final = {profile.name: profile for profile in (SPEC, NIM)}
-"""Built-in profiles by their names."""
+"""Built-in dialects by their names."""
 
 
 def understood(profile: WireProfile) -> tuple[WireProfile, ...]:
-    """Return the dialects that a participant with a given dialect listens to: the built-in ones,
-    and first its own if it is another one. A built-in one might otherwise accept its messages."""
+    """Return the dialects that a participant listens to, which are its own and the built-in
+    dialects. An own dialect comes first, because a built-in dialect might accept its messages."""
     if PROFILES.get(profile.name) is profile:
         return tuple(PROFILES.values())
     return profile, *(other for other in PROFILES.values() if other.name != profile.name)

@@ -1,11 +1,12 @@
-"""State machine of one participant in one channel: SDS with its repair extension SDS-R.
+"""State machine of one participant in one channel, for SDS with its repair extension SDS-R.
 
-It has no I/O. The owner calls `send…`, `receive`, `dispatched` and, when `next_deadline_ms()` has
-come, `on_deadline`, each with the time. Then it broadcasts the messages of `outgoing()` and passes
-`events()` to the application. Nothing else changes the state. The machine reads no clock, never
-waits, and draws random numbers only from `random`.
+The state machine has no I/O. The owner calls `send…`, `receive`, `dispatched` and `on_deadline`,
+each with the time. After each call the owner broadcasts the messages of `outgoing()` and emits the
+`events()`. No other call changes the state. The state machine reads no clock, never waits, and
+draws random numbers only from `random`.
 
-Source: LIP 109 (SDS) and the SDS-R implementation guide. Comments use their section names.
+The sources are LIP 109 (SDS) and the SDS-R implementation guide. Comments cite the section names of
+these documents.
 """
 
 from collections.abc import Collection, Sequence
@@ -32,20 +33,20 @@ __all__ = ["Arrival", "Outcome", "SdsProtocol"]
 
 
 class SdsProtocol:
-    """Participant of one channel.
+    """State machine of one participant of a channel.
 
-    It sends the dialect `profile` and reads those of `listen_to` (by default all known ones).
-    `profile.py` describes mixing. Options and id function default to those of `profile`. With
-    `signing` it signs its messages. With `require_signatures` it rejects messages whose sender is
-    not proven.
+    The participant sends the dialect `profile` and reads those in `listen_to` (by default all).
+    `profile.py` describes how dialects can be mixed. The options and the id function default to
+    those of `profile`. With `signing` the participant signs its messages. With `require_signatures`
+    the participant rejects messages whose sender is not proven.
 
-    `random` returns floats in [0, 1). Only sync back-off and sync ids use it.
+    `random` returns floats in [0, 1), for sync back-off and sync ids only.
 
     With a `recorder`, `changes()` returns the data for a restart after each step. If `archive`
     finds recorded entries, only the newest part of the log stays in memory.
 
-    With `assembles_late`, own messages in `outgoing()` are drafts. Their maker encodes each when it
-    leaves.
+    With `assembles_late`, own messages in `outgoing()` are drafts, which are encoded when they
+    leave.
     """
 
     def __init__(
@@ -98,8 +99,8 @@ class SdsProtocol:
         state.sync_timer.restart(SyncTrigger.START, now_ms)
 
     def restore(self, tables: Tables, newest: Sequence[LogEntry], now_ms: int) -> None:
-        """Restore the state from before a restart, from the recorded rows and the newest entries of
-        the log, oldest first. Own messages that were never sent wait in `outgoing()` again."""
+        """Restore the saved state from its rows and the newest log entries, oldest first. Own
+        messages that were never sent are in `outgoing()` again."""
         restore(self._state, tables, newest, now_ms)
         self._sender.restored(now_ms)
         self._sweeps.restored(tables, now_ms)
@@ -107,7 +108,7 @@ class SdsProtocol:
     # -- inputs ------------------------------------------------------------------------------------
 
     def send(self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None) -> str:
-        """Accept a message for all participants and return its id.
+        """Accept a message for all participants and return the message id.
 
         Raises:
             EmptyContent: there is nothing to send.
@@ -121,7 +122,7 @@ class SdsProtocol:
     def send_ephemeral(
         self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None
     ) -> str:
-        """Broadcast a message without any promise and return its id (LIP 109, Ephemeral Messages).
+        """Broadcast a message once without repair, and return its id (LIP 109, Ephemeral Messages).
 
         Raises:
             EmptyContent: there is nothing to send.
@@ -131,38 +132,39 @@ class SdsProtocol:
         return self._sender.send_ephemeral(content, now_ms, timestamp_ns=timestamp_ns)
 
     def send_sync(self, now_ms: int, *, message_id: str | None = None) -> bool:
-        """Broadcast a sync message. Return False if it had nothing to say."""
+        """Broadcast a sync message, unless the participant has nothing to report. Return True if a
+        sync message was broadcast."""
         return self._sender.send_sync(now_ms, message_id=message_id)
 
     def dispatched(self, message_id: str, now_ms: int, retrieval_hint: bytes | None = None) -> None:
-        """Note that an own message was sent, and the Waku message hash by which others may retrieve
-        it."""
+        """Note that the transport sent an own message, with the message hash for retrieval from
+        Store."""
         self._sender.dispatched(message_id, now_ms, retrieval_hint)
 
     def abandon(self, message_id: str) -> None:
         """Stop sending an own message that the transport refuses permanently.
 
-        It stays in the log, because participants that know its id may still request it.
+        The message stays in the log, because participants that know its id may request it.
         """
         self.outgoing_buffer.remove([message_id])
 
     def withdraw(self, message_id: str) -> None:
-        """Withdraw an own message that no participant has seen or heard of.
+        """Withdraw an own message that no other participant knows.
 
-        It stays in the bloom filter, at the cost of a few bits, because no other message has its
-        id.
+        The message stays in the bloom filter, which costs a few bits, because its id is not used
+        again.
         """
         self.outgoing_buffer.remove([message_id])
         self._sender.withdraw(message_id)
         self.counters.sent -= 1
 
     def resend(self, message_id: str, now_ms: int) -> None:
-        """Broadcast an unacknowledged own message again, the same bytes since the last restart."""
+        """Broadcast an unacknowledged own message again, with the same bytes."""
         self._sender.resend(message_id, now_ms)
 
     def resend_early(self, message_id: str, now_ms: int) -> bool:
-        """Broadcast an own message again ahead of time. Return False if it is acknowledged or has
-        no attempt left."""
+        """Broadcast an own message again before its retry is due. Return False if the message is
+        acknowledged or has no attempt left."""
         entry = self.outgoing_buffer.entries.get(message_id)
         if entry is None or not self._sender.has_attempts(entry, now_ms):
             return False
@@ -170,8 +172,9 @@ class SdsProtocol:
         return True
 
     def join(self, now_ms: int, *, wanted_from: int = 0, presume_ms: int) -> None:
-        """Join a running conversation. Messages with a Lamport timestamp below `wanted_from` (ms)
-        are dropped. For `presume_ms`, unknown references count as such messages."""
+        """Join a conversation that is in progress. Messages with a Lamport timestamp below
+        `wanted_from` (ms) are dropped. For `presume_ms`, unknown references count as references to
+        messages before `wanted_from`."""
         self._state.joining.start(wanted_from=wanted_from, presume_until_ms=now_ms + presume_ms)
 
     def receive(
@@ -182,40 +185,43 @@ class SdsProtocol:
         retrieval_hint: bytes | None = None,
         sent_at_ns: int | None = None,
     ) -> Arrival:
-        """Receive bytes of the transport or of Store. `retrieval_hint` is their Waku message hash,
-        `sent_at_ns` their Waku timestamp.
+        """Receive the bytes of a message from the transport or from Store. `retrieval_hint` is the
+        Waku message hash of the bytes, and `sent_at_ns` their Waku timestamp.
 
-        Invalid bytes do not raise. A refused message becomes a `MessageRejected` event.
+        Invalid bytes raise no error. A refused message becomes a `MessageRejected` event.
         """
         return self._receiver.receive(data, now_ms, retrieval_hint, sent_at_ns)
 
     # -- time --------------------------------------------------------------------------------------
 
     def next_deadline_ms(self) -> int | None:
-        """Return the time of the next call of `on_deadline`, or None if nothing is planned."""
+        """Return the time (ms) for the next call of `on_deadline`, or None if nothing is
+        planned."""
         return self.agenda.next_ms
 
     def on_deadline(self, now_ms: int) -> None:
-        """Do everything that is due."""
+        """Do all work that is due by time."""
         self._sweeps.on_deadline(now_ms)
 
     # -- outputs -----------------------------------------------------------------------------------
 
     def events(self) -> Sequence[SdsEvent]:
-        """Return the events since the last call, in order. The application must get all of them."""
+        """Return the events since the last call of `events`, in order. The application must get all
+        returned events."""
         state = self._state
         events, state.events = state.events, []
         return events
 
     def outgoing(self) -> Sequence[Outgoing]:
-        """Return the messages to broadcast, in order. Call `dispatched` for each sent one."""
+        """Return the messages to broadcast, in order, and empty the queue. Call `dispatched` for
+        each message that was sent."""
         state = self._state
         outgoing, state.outgoing = state.outgoing, []
         return outgoing
 
     def changes(self) -> Changes:
-        """Return the changes since the last call of the data for a restart. Write them in one
-        transaction before you use `events()` and `outgoing()`."""
+        """Return the changes to the saved state since the last call of `changes`. Write the
+        returned changes in one transaction before you use `events()` and `outgoing()`."""
         recorder = self._state.recorder
         if recorder.records and self.clock.value != self._recorded_clock:
             self._recorded_clock = self.clock.value
@@ -223,46 +229,46 @@ class SdsProtocol:
         return recorder.take()
 
     def missing(self) -> Sequence[MissingEntry]:
-        """Return the messages that are known only by reference, to search for them in Store.
+        """Return the messages that are known only by reference, for a search in Store.
 
-        The first ones are awaited by other messages, longest missing first. The rest is searched
-        without urgency.
+        Messages that others wait for come first, in the order of how long they are missing. The
+        remaining messages are searched without urgency.
         """
         return [*self.incoming_buffer.missing.values(), *self._state.joining.presumed.values()]
 
     def wanted(self) -> Sequence[MissingEntry]:
-        """Return the missing messages that were referred to since the last call, with
-        `repair_on_demand`."""
+        """Return the missing messages that were first referred to since the last call
+        (`repair_on_demand`)."""
         if not self._state.wanted:
             return ()
         wanted, self._state.wanted = self._state.wanted, []
         return wanted
 
     def ask_participants(self, missing: MissingEntry, now_ms: int) -> None:
-        """Let participants be asked for a missing message. T_req counts from now."""
+        """Allow repair requests for a missing message, with T_req counted from now."""
         self.repair_requests.want(missing.entry, now_ms, missing.referrer_id)
 
     @property
     def is_missing_something(self) -> bool:
-        """True if a message must be searched in Store."""
+        """True if at least one message must be searched in Store."""
         return bool(self.incoming_buffer.missing or self._state.joining.presumed)
 
     def is_awaited(self, message_id: str) -> bool:
-        """Return True if other messages wait for a missing one."""
+        """Return True if other messages wait for this missing message."""
         return message_id in self.incoming_buffer.missing
 
     @property
     def unacknowledged(self) -> Collection[str]:
-        """Ids of own messages that no other participant is known to have."""
+        """Ids of own messages that no other participant is known to have received."""
         return self.outgoing_buffer.entries.keys()
 
     @property
     def capacity_left(self) -> int:
-        """Return how many more own messages may wait for an acknowledgement."""
+        """Return how many more own messages the channel accepts before an acknowledgement."""
         return self.options.limits.outgoing_messages - len(self.outgoing_buffer)
 
     def progress(self) -> Progress:
-        """Return how complete the log is, compared with the known messages."""
+        """Return how complete the log is, compared with all known messages."""
         buffer, comparison = self.incoming_buffer, self._state.comparison
         return Progress(
             received=self.counters.delivered,
@@ -273,7 +279,7 @@ class SdsProtocol:
         )
 
     def statistics(self) -> SdsStatistics:
-        """Return a snapshot of counters and buffers."""
+        """Return the current counters and the sizes of the buffers."""
         return SdsStatistics(
             counters=copy(self.counters),
             lamport_timestamp=self.clock.value,

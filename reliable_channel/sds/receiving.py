@@ -1,5 +1,5 @@
-"""Receiving (LIP 109, Receive Message and Review ACK Status, and SDS-R, When RECEIVING a
-Message)."""
+"""Receiving of messages (LIP 109, Receive Message and Review ACK Status, and SDS-R, When RECEIVING
+a Message)."""
 
 from dataclasses import replace
 from enum import Enum
@@ -30,12 +30,12 @@ from .states import Trigger
 from .sync import SyncTrigger
 
 REVIEWED: Final = 10_000
-"""Maximum number of remembered requests. Older repetitions are reviewed again, within the
-budget."""
+"""Maximum number of remembered repair requests of other participants. A repetition of an older
+request is reviewed again, within the budget."""
 
 
 class Outcome(Enum):
-    """Result for a received message."""
+    """Result of receiving a message."""
 
     DELIVERED = "delivered"
     PARKED = "parked"
@@ -44,24 +44,25 @@ class Outcome(Enum):
     EPHEMERAL = "ephemeral"
     OWN = "own"
     UNWANTED = "unwanted"
-    """The message is from before this participant joined, and was not requested."""
+    """The message was sent before this participant joined, and was not requested."""
     REJECTED = "rejected"
 
 
 @value
 class Arrival:
-    """Result of `receive`, with details."""
+    """Result of `receive` for one message, with details."""
 
     outcome: Outcome
     message_id: str = ""
     missing_for_ms: int | None = None
-    """Time for which the message was missing. None if it was not missing."""
+    """Time for which the message was missing (ms). The time is None if the message was not
+    missing."""
     reason: RejectionReason | None = None
-    """Reason for the rejection of the message."""
+    """Reason for the rejection of the message, or None if the message was accepted."""
 
 
 class Receiver:
-    """Receiver of other participants' messages."""
+    """Receiver of the messages of other participants."""
 
     def __init__(
         self,
@@ -81,9 +82,9 @@ class Receiver:
     def receive(
         self, data: bytes, now_ms: int, retrieval_hint: bytes | None, sent_at_ns: int | None
     ) -> Arrival:
-        """Receive bytes of the transport or of Store, with their Waku message hash and timestamp.
+        """Receive the bytes of a message from the transport or from Store.
 
-        Invalid bytes do not raise. A refused message becomes a `MessageRejected` event.
+        Invalid bytes raise no error. A refused message becomes a `MessageRejected` event.
         """
         state = self._state
         profile = self._dialect_of(data)

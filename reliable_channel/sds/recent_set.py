@@ -1,4 +1,4 @@
-"""Memory with a limit."""
+"""Set with a maximum size."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -8,14 +8,14 @@ K = TypeVar("K", bound=Hashable)
 
 
 class RecentSet(OrderedDict[K, None]):
-    """Keys that were added last. The oldest are evicted."""
+    """Set of the keys that were added last. The oldest keys are evicted."""
 
     def __init__(self, limit: int) -> None:
         super().__init__()
         self._limit = limit
 
     def add(self, key: K) -> bool:
-        """Add a key as the newest. Return True if it is new."""
+        """Add a key as the newest. Return True if the key is new."""
         if key in self:
             self.move_to_end(key)
             return False

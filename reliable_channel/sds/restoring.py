@@ -1,7 +1,7 @@
-"""Restoring the state of a participant from the data of a `Recorder`.
+"""Restoring the state of a participant from the rows that a `Recorder` saved.
 
-Data outside the tables follows from them. The newest entries of the log determine the bloom filter.
-The causal history of a parked message determines its dependencies.
+The state that has no table is computed from the saved rows. The bloom filter follows from the
+newest entries of the log. The dependencies of a parked message follow from its causal history.
 """
 
 from collections.abc import Iterator, Sequence
@@ -45,7 +45,7 @@ TABLES: Final[tuple[Table, ...]] = (
     HISTORIC,
     UNSEEN,
 )
-"""Small tables of LIP 109."""
+"""Small tables of the saved state of LIP 109."""
 
 
 def restore(
@@ -54,7 +54,7 @@ def restore(
     newest: Sequence[LogEntry],
     now_ms: int,
 ) -> None:
-    """Fill the new `state` with the recorded data of an earlier one that listened to the same
+    """Fill the new `state` with the saved rows of a participant that listened to the same
     dialects."""
     tables = _not_ahead(tables, state.options, now_ms)
 

@@ -1,7 +1,7 @@
-"""References to unknown messages, from their arrival until they are searched, found or dropped.
+"""Search for referenced messages that are unknown, until they are found or dropped.
 
-Two limits apply. `ReferenceBudget` limits the rate at which references enter the tables of missing
-and requested messages. If there are too many, they leave in batches.
+Two limits apply to unknown references. `ReferenceBudget` limits the rate at which references become
+missing and requested messages. If too many references wait, whole batches of them are dropped.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ from .states import TRANSITIONS, State, Trigger, unchecked
 
 
 class ReferenceSearch:
-    """Decides which references are followed, and when."""
+    """Search for unknown references, with the decision when each of them is followed."""
 
     def __init__(self, state: ChannelState, delivery: Delivery) -> None:
         self._state = state
@@ -48,8 +48,8 @@ class ReferenceSearch:
         payer: str,
         parks: bool,
     ) -> set[str]:
-        """Process the unknown references of a message. Return those that it must wait for. Lost
-        ones are added to its `lost`."""
+        """Follow or queue the unknown references of a message. Return the ids that the message must
+        wait for. References to lost messages are added to the `lost` list of the message."""
         message, buffer = arrived.message, self._state.incoming_buffer
         history, referrer_id = message.causal_history, message.sender_id
         unmet, followed = self._review_checked(arrived, unknown, now_ms)
@@ -83,7 +83,7 @@ class ReferenceSearch:
         return unmet
 
     def follow(self, now_ms: int) -> None:
-        """Search for waiting references, as far as their budgets allow."""
+        """Follow queued references, as far as the budgets of their senders allow."""
         queued = self._state.incoming_buffer.queued
         for payer in queued.payers():
             while (room := self._budget.room(payer, now_ms)) > 0:
@@ -97,8 +97,8 @@ class ReferenceSearch:
         self._plan(now_ms)
 
     def bound(self) -> None:
-        """Return to the limit of missing messages. References that are not searched yet are dropped
-        first."""
+        """Drop references until the limit of missing messages is kept. Queued references are
+        dropped first."""
         state, buffer = self._state, self._state.incoming_buffer
         limit, dropped = state.options.limits.missing_entries, Counter[str]()
         while buffer.reference_count > limit:
@@ -116,7 +116,7 @@ class ReferenceSearch:
         self._report(dropped, f"more than {limit} references are missing")
 
     def expire(self, now_ms: int, timeout_ms: int) -> None:
-        """Drop references that waited for their turn until they count as lost."""
+        """Drop queued references that were not searched within `timeout_ms`."""
         buffer, dropped = self._state.incoming_buffer, Counter[str]()
         while (batch := buffer.queued.oldest()) and now_ms - batch.since_ms > timeout_ms:
             ready, count = buffer.forget_queued(batch)

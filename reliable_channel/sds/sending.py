@@ -1,4 +1,4 @@
-"""Sending (LIP 109, Send Message, Periodic Sync Message and Ephemeral Messages)."""
+"""Sending of messages (LIP 109, Send Message, Periodic Sync Message and Ephemeral Messages)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -33,17 +33,18 @@ LONGER: Final = (
     '; a smaller causal_history_size leaves more, and segmentation="nim-segmentation" at all '
     "participants sends longer contents"
 )
-"""Advice for too long content. It does not apply to an ephemeral message."""
+"""Advice in the error about content that is too long, except for an ephemeral message."""
 
 SEARCHED: Final = 200
-"""Number of newest log messages among which an own one is searched."""
+"""Number of newest log messages in which an own message is looked for."""
 
 
 class Sender:
-    """Maker of one participant's messages."""
+    """Sender of one participant's messages."""
 
     is_tuned: ClassVar[bool] = False
-    """True if messages of this participant show that it tunes itself, and syncs are optional."""
+    """True if the messages show that this participant tunes itself, and sends syncs only when
+    needed."""
 
     def __init__(self, state: ChannelState) -> None:
         setup = state.setup
@@ -63,7 +64,7 @@ class Sender:
         self._undispatched: dict[str, LogEntry] = {}
 
     def send(self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None) -> str:
-        """Accept a message and return its id, as `SdsProtocol.send`."""
+        """Accept a message and return its id, like `SdsProtocol.send`."""
         state = self._state
         if not content:
             raise EmptyContent("a message needs content: an empty one reads as a sync message")
@@ -98,8 +99,8 @@ class Sender:
         return message_id
 
     def send_sync(self, now_ms: int, *, message_id: str | None = None) -> bool:
-        """Broadcast a sync message (LIP 109, Periodic Sync Message). Return False if it had nothing
-        to say."""
+        """Broadcast a sync message (LIP 109, Periodic Sync Message), unless there is nothing to
+        report. Return True if a sync message was broadcast."""
         state = self._state
         lamport = state.clock.tick(now_ms)
         has_request = state.repair_requests.is_due(now_ms)
@@ -122,7 +123,7 @@ class Sender:
     def send_ephemeral(
         self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None
     ) -> str:
-        """Broadcast an ephemeral message (LIP 109), as `SdsProtocol.send_ephemeral`."""
+        """Broadcast an ephemeral message (LIP 109), like `SdsProtocol.send_ephemeral`."""
         if not self._state.profile.has_ephemeral:
             name = self._state.profile.name
             raise NotInDialect(f"the {name} dialect has no ephemeral messages; use send")
@@ -140,8 +141,8 @@ class Sender:
         return message_id
 
     def dispatched(self, message_id: str, now_ms: int, retrieval_hint: bytes | None = None) -> None:
-        """Note that an own message was sent, and the Waku message hash by which others may retrieve
-        it."""
+        """Note that the transport sent an own message, with the message hash for retrieval from
+        Store."""
         if entry := self._undispatched.pop(message_id, None):
             self._log_own(entry)
         self._state.outgoing_buffer.dispatched(message_id, now_ms)
@@ -157,8 +158,8 @@ class Sender:
             self._state.repair_cache.discard(message_id)
 
     def resend(self, message_id: str, now_ms: int) -> None:
-        """Broadcast an unacknowledged own message again, the same bytes since the last restart. The
-        clock advances as for a new one."""
+        """Broadcast an unacknowledged own message again, with the same bytes. The Lamport clock
+        advances as for a new message."""
         entry = self._state.outgoing_buffer.entries[message_id]
         self._state.clock.tick(now_ms)
         self._state.broadcast(OutgoingKind.RETRY, message_id, self._ready(entry.data, now_ms))
@@ -167,9 +168,9 @@ class Sender:
     def repeat_with_requests(self, now_ms: int) -> None:
         """Broadcast an own message again with the due repair requests.
 
-        In a dialect whose peers treat sync messages as messages, nothing else carries the requests
-        while this participant is silent. The newest own messages take turns, because the same
-        requests in the same message look like a replay.
+        Where syncs count as messages, no other message carries the requests of a silent
+        participant. The newest own messages take turns, because the same requests in the same
+        message look like a replay.
         """
         state, codec = self._state, self._state.profile.codec
         requests = state.repair_requests.due(now_ms)
@@ -194,7 +195,7 @@ class Sender:
         return entry.attempts <= self._state.options.max_retry_attempts
 
     def bare(self, draft: Draft) -> bytes:
-        """Encode the fixed part of a message (see `Maker.bare`)."""
+        """Encode the fixed part of a draft (see `Maker.bare`)."""
         data = self._state.profile.codec.assemble(draft.message, bytes(draft.history))
         return with_signature(data, draft.signature) if draft.signature else data
 
@@ -238,8 +239,8 @@ class Sender:
         return data, bool(message.repair_request)
 
     def restored(self, now_ms: int) -> None:
-        """Make drafts of the messages from before a restart. Broadcast those that were never sent,
-        in their order."""
+        """Make drafts of the messages that were saved before a restart. Broadcast the messages that
+        were never sent, in their order."""
         state = self._state
 
         def place(entry: OutgoingEntry) -> LogKey:

@@ -1,10 +1,10 @@
-"""Owners of the entries in a limited table. The owner with the most makes room, not the oldest
-entry.
+"""Fair shares of a table with a limited number of entries. If the table is full, the owner with the
+most entries loses one.
 
-If a table evicts its oldest entry, a flooder wins, because each of its entries evicts one of
-another owner. Here each entry has an owner, the participant whose message brought it. The owner
-with the most pays, so an owner with no more than an equal share loses nothing to others. An owner
-is the sender that a message names, which only a signature proves.
+A table that evicts its oldest entry lets a flooder win, because each new entry evicts another
+owner's. In this module each entry has an owner, the participant whose message brought the entry. An
+owner with no more than an equal share loses no entry to others. The owner is the sender that the
+message names, which only a signature proves.
 """
 
 from collections import Counter, OrderedDict
@@ -19,7 +19,7 @@ _T = TypeVar("_T")
 _Rank = tuple[int, int, str]
 """Weight below zero, number of the oldest entry, owner: the first to make room comes first."""
 SLACK: Final = 64
-"""Outdated ranks that are kept besides twice the number of owners."""
+"""Number of outdated ranks that are kept, in addition to twice the number of owners."""
 
 
 @dataclass(slots=True)
@@ -38,8 +38,8 @@ class _Share:
 class Shares:
     """Entries of one table by owner.
 
-    Ranks are noted when a share grows and checked when an owner must make room. Entries thus come
-    and go at the cost of a few look-ups.
+    The rank of an owner is noted when its share grows, and checked when it must lose an entry.
+    Adding and removing an entry thus costs a few look-ups.
     """
 
     def __init__(self) -> None:
@@ -77,10 +77,9 @@ class Shares:
             del self._shares[owner]
 
     def claim(self, key: str, owner: str) -> None:
-        """Move an entry to another owner with fewer entries.
+        """Move an entry to another owner if that has fewer entries.
 
-        Otherwise a flooder could name entries first that others miss, and have them evicted with
-        its own.
+        In this way, a flooder that is the first to name a message cannot have its entry evicted.
         """
         if self.weight_of(owner) < self.weight_of(self._owners[key]):
             weight = self._shares[self._owners[key]].entries[key][1]
@@ -96,8 +95,8 @@ class Shares:
         return self._owners[key]
 
     def heaviest(self) -> str:
-        """Return the owner with the most entries. Among equals, return the one with the oldest
-        entry."""
+        """Return the owner that has the most entries. Among owners with equal numbers, return the
+        owner of the oldest entry."""
         ranks = self._ranks
         while True:
             noted = ranks[0]
@@ -112,7 +111,7 @@ class Shares:
                 heapreplace(ranks, rank)
 
     def first_to_go(self) -> str:
-        """Return the oldest entry of the owner with the most."""
+        """Return the oldest entry of the owner that has the most entries."""
         return next(iter(self._shares[self.heaviest()].entries))
 
     def _rank_anew(self) -> None:
@@ -123,8 +122,8 @@ class Shares:
 
 
 def in_turn(items: Iterable[_T], owner_of: Callable[[_T], str]) -> list[_T]:
-    """Order items so that the first items of all owners come before the second items, and so on.
-    Items keep their order within a round."""
+    """Order items so that the first items of all owners come before their second items, and so on.
+    Items keep their order within each round."""
     taken = Counter[str]()
     rounds = []
     for item in items:

@@ -1,8 +1,9 @@
-"""Signed senders. A proof of `sender_id` travels in a field of the message that other peers skip.
+"""Signatures that prove the sender of a message. A signature of `sender_id` is in a field of the
+message that other peers skip.
 
-The signature covers the whole wire message: ids, channel, Lamport timestamp, causal history, bloom
-filter, repair request and content. No canonical form is needed. A message that another participant
-broadcasts again (SDS-R) still proves its sender. The given `Signing` knows which keys belong to a
+The signature covers the whole wire message, from its ids to its content. The signed bytes are the
+sent bytes, so no canonical form is needed. A message that another participant broadcasts again
+(SDS-R) keeps the signature of its sender. The given `Signing` knows which keys belong to a
 `sender_id`.
 """
 
@@ -14,29 +15,30 @@ from .errors import ReliableChannelError
 from .message import Message
 
 SIGNATURE_DOMAIN: Final = b"reliable-channel signed message 1\0"
-"""Prefix of the signed data. A signature made for another purpose with the same key thus proves
-nothing here, and the reverse."""
+"""Prefix of the signed data. A signature that the same key made for another purpose therefore
+proves nothing, and vice versa."""
 
 
 class NotProven(ReliableChannelError):
-    """A signature does not show that a message comes from its `sender_id`. The text gives the
-    reason."""
+    """The signature does not prove that the message comes from its `sender_id`. The text of the
+    error gives the reason."""
 
 
 class Signing(Protocol):
     """Interface of a signature scheme for a channel.
 
-    Both methods run within a step of the protocol. They must be quick, as Ed25519 is, and must not
-    wait.
+    The state machine calls both methods within a step. The methods must be fast, as Ed25519 is, and
+    must not wait.
     """
 
     def sign(self, data: bytes) -> bytes:
-        """Sign in the name of this participant. `send` raises its errors. If the message waits, and
-        signing fails when it leaves, it leaves as `send` signed it."""
+        """Sign data in the name of this participant. `send` raises the errors of this method. If
+        `sign` fails when a message leaves, the message leaves with the signature made by `send`."""
         ...
 
     def verify(self, sender_id: str, data: bytes, signature: bytes) -> None:
-        """Check that `sender_id` signed `data`. Anybody may have sent the ids and the signature.
+        """Check that `sender_id` signed `data`. The ids and the signature are unchecked input from
+        the network.
 
         Raises:
             NotProven: it did not, or its keys are unknown.
@@ -45,18 +47,17 @@ class Signing(Protocol):
 
 
 def sign_message(signing: Signing, data: bytes) -> bytes:
-    """Return an encoded message with its signature at the end."""
+    """Return an encoded message with its signature added at the end."""
     return with_signature(data, signing.sign(signed_text(data)))
 
 
 def signed_text(data: bytes) -> bytes:
-    """Return the signed value of an encoded message: its hash, because Ed25519 reads its input
-    twice and hashes more slowly."""
+    """Return the hash of an encoded message, because Ed25519 is slow for long input."""
     return SIGNATURE_DOMAIN + sha256(data).digest()
 
 
 def check_signature(signing: Signing, message: Message, data: bytes) -> None:
-    """Check that `message`, which was decoded from `data`, comes from the sender that it names.
+    """Check that `message`, decoded from `data`, comes from the sender that it names.
 
     Raises:
         NotProven: it does not, or that is unknown.

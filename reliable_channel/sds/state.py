@@ -1,4 +1,4 @@
-"""State of one participant in a channel, and its output."""
+"""State of one participant in a channel, and its output queues."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -32,13 +32,14 @@ from .statistics import SdsCounters
 from .sync import Random, SyncTimer, make_schedule
 
 REFERABLE_SYNCS: Final = 10_000
-"""Remembered sync messages, for references to them. nim-sds keeps 1000 messages."""
+"""Number of sync messages that are remembered because messages may refer to them. nim-sds keeps
+1000 messages."""
 REFERABLE: Final = Table("referable_syncs", (("message_id", "TEXT"),))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """Arguments of `SdsProtocol`, with defaults filled in."""
+    """Arguments of `SdsProtocol`, with all defaults filled in."""
 
     channel_id: str
     sender_id: str
@@ -57,7 +58,7 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Rules for the times at which a participant speaks, repeats, asks and answers."""
+    """Rules for the times of syncs, retries, repair requests and answers."""
 
     sync_timer: SyncTimer
     retry_policy: RetryPolicy
@@ -65,7 +66,7 @@ class Timing:
 
 
 class ChannelState:
-    """Tables that sender, receiver, delivery and sweeps share (LIP 109, Participant state)."""
+    """State that sender, receiver, delivery and sweeps share (LIP 109, Participant state)."""
 
     def __init__(self, setup: Setup) -> None:
         options, profile, recorder = setup.options, setup.profile, setup.recorder
@@ -167,12 +168,12 @@ class ChannelState:
         *,
         is_redundant: bool = False,
     ) -> None:
-        """Queue a message for the transport."""
+        """Queue a message to be broadcast by the transport."""
         data, draft = (data, None) if isinstance(data, bytes) else (b"", data)
         self.outgoing.append(Outgoing(kind, message_id, data, timestamp_ns, is_redundant, draft))
 
     def want(self, entry: HistoryEntry, now_ms: int, referrer_id: str) -> None:
-        """Let participants be asked for a missing message that was referred to."""
+        """Plan a repair request for a missing message."""
         if not self.options.repair.enabled:
             return
         if self.options.repair.repair_on_demand:
@@ -189,7 +190,7 @@ class ChannelState:
         return self.log.remove(message_id)
 
     def held(self, message_id: str) -> bytes | None:
-        """Return a wire message that is still held, for a participant that requests it. An own
-        message that was not sent since a restart has neither filter nor requests."""
+        """Return the bytes of a cached message for a participant that requests it, or None. An own
+        message that was not sent since a restart has neither bloom filter nor repair requests."""
         own = self.outgoing_buffer.entries.get(message_id)
         return bytes(own.data) if own else self.repair_cache.get(message_id)

@@ -1,33 +1,36 @@
-"""The states of a message as one participant sees it, and every transition between them.
+"""States of a message, as one participant sees this message, and the transitions between them.
 
-A participant knows a message by its id. It may have the message, or know of it only because another
-message lists it in its causal history. LIP 109 describes what to do in each case but names no
-states. This module names them in one table.
+A participant knows a message by its id. The participant may have the message, or know it only
+because a causal history lists its id. LIP 109 describes what a participant does with a message but
+names no states. This module names the states in one table.
 
-**Known by reference.** A message arrives whose causal history lists an id that is not known here.
-The id becomes *missing*. It is searched in Store, and peers are asked for it (SDS-R). The message
-that refers to it is *parked*, because a message is delivered only after its dependencies.
-References cost their sender a few bytes and a receiver much more. Only a limited number therefore
-become missing at once. The others are *queued* and become missing later. A missing message that is
-not found in time is *lost*. Messages that wait for it are delivered without it, and name it.
+**Known by reference.** A message arrives whose causal history lists an unknown id. The unknown id
+becomes *missing*. A missing message is searched in Store, and peers are asked for it (SDS-R). A
+message that refers to a missing message is *parked*, because a message is delivered only after its
+dependencies. A reference costs its sender a few bytes and a receiver much more. The receiver
+therefore limits the number of missing ids. Further ids are *queued* and become missing later. A
+missing message that is not found in time is *lost*. Messages that wait for a lost message are
+delivered without the lost message, and name it.
 
 **Joining.** A participant that joins a running channel cannot distinguish a lost message from an
-earlier one. For a while, unknown ids are *presumed* historic: searched, but nothing waits for them.
-If one is not found, or was sent before the join, it is *historic*, and is not searched again.
+earlier one. For a while, unknown ids are *presumed* historic, so they are searched, but no message
+waits for them. A presumed message that is not found, or was sent before the join, becomes
+*historic*.
 
 **Here.** A message that arrives is *delivered* if each of its dependencies is delivered, lost or
-historic. Otherwise it is *parked*. A full buffer drops a parked message, which then is missing
-again. A delivered message stays in the log until the log's limits *evict* it. Then only its id is
-remembered, so that a reference to it does not make it missing.
+historic. A message with any other dependency is *parked*. A full buffer drops a parked message,
+which then is missing again. A delivered message stays in the log until the log's limits *evict* it.
+The id of an evicted message is remembered, so that a reference does not make the message missing.
 
-**Forgotten.** The lists of lost, historic and evicted ids have limits. When an id leaves its list,
-the message is *unknown* again.
+**Forgotten.** The lists of lost, historic and evicted ids have a maximum length. When an id leaves
+its list, the message is *unknown* again.
 
-The core decides by this table. A reference (`references/unknown.py`, `search.py`) leads to
-`TRANSITIONS[state, event]`. The attributes of `State` determine which messages wait and which are
-searched. A state is not stored. It follows from the table of the core that has the id
-(`states_of.py`). With `check_transitions`, as in all tests and simulations, every step is compared
-with the table. A step that is not in the table raises `IllegalTransition`.
+The core decides by the table `TRANSITIONS`. For a reference, `references/unknown.py` and
+`search.py` look up `TRANSITIONS[state, event]`. The attributes of `State` determine which messages
+wait and which messages are searched. The state of a message is not stored: the state follows from
+the core's table that contains the message's id (`states_of.py`). With `check_transitions`, as in
+all tests and simulations, every step is compared with `TRANSITIONS`. A step that is not in
+`TRANSITIONS` raises `IllegalTransition`.
 """
 
 from collections.abc import Callable, Iterator
@@ -36,12 +39,12 @@ from enum import Enum
 from typing import Final
 
 check_transitions = False
-"""True if participants made from now on compare each of their steps with the table."""
+"""True if a new participant compares each of its steps with the table."""
 
 
 @contextmanager
 def checking() -> Iterator[None]:
-    """Check the participants that are made inside the block."""
+    """Check all transitions of participants that are made inside the `with` block."""
     global check_transitions
     before, check_transitions = check_transitions, True
     try:
@@ -54,11 +57,11 @@ class State(Enum):
     """State of a message for one participant."""
 
     is_awaited: bool
-    """True if messages that refer to it are parked until it is delivered or lost."""
+    """True if messages that refer to the message are parked until it is delivered or lost."""
     is_searched: bool
-    """True if it is searched in Store, and may be requested from peers."""
+    """True if the message is searched in Store, and may be requested from peers."""
     is_here: bool
-    """True if its bytes are here."""
+    """True if the bytes of the message are here."""
 
     UNKNOWN = "unknown", "", ""
     QUEUED = "queued", "awaited", "known by reference; its search has not begun"
@@ -151,16 +154,16 @@ TRANSITIONS: Final[dict[tuple[State, Trigger], State]] = {
     **_ENDED,
     **_SILENT,
 }
-"""State after an event. A reference to a message in any other state changes nothing. Every other
-pair that is not listed is a defect of the core."""
+"""State of a message after an event. A reference to a message in any other state changes nothing.
+Every other pair of state and event that is not listed is a defect of the core."""
 for _state in State:
     for _event in (_E.REFERENCED, _E.REFERENCED_JOINING, _E.REFERENCE_QUEUED):
         TRANSITIONS.setdefault((_state, _event), _state)
 
 
 OnTransition = Callable[[str, Trigger], None]
-"""Observer of a participant's steps: `TransitionCheck`, or nothing."""
+"""Function that is called at each transition of a message, `TransitionCheck` or `unchecked`."""
 
 
 def unchecked(message_id: str, event: Trigger) -> None:
-    """Observe no step of the participant."""
+    """Do nothing at a transition of a message."""

@@ -1,4 +1,4 @@
-"""State of each message by the tables of one participant, and the check of every step."""
+"""State of each message in the tables of one participant, and the check of every transition."""
 
 from collections.abc import Iterable, KeysView
 from typing import Any
@@ -12,11 +12,11 @@ from .states import TRANSITIONS, State, Trigger
 
 
 class IllegalTransition(AssertionError):
-    """The core made a transition that is not in the table, which is a defect."""
+    """A transition of the core is not in the table, which is a defect of the core."""
 
 
 class StatesOf:
-    """States of messages, by the tables of one participant."""
+    """States of messages, computed from the tables of one participant."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class StatesOf:
         return State.UNKNOWN
 
     def of(self, message_id: str) -> State:
-        """Return the state of a message. It may read the archive of the log."""
+        """Return the state of a message. The method may read the archive of the log."""
         if message_id in self.log.entries:
             return State.DELIVERED
         state = self.of_reference(message_id)
@@ -58,10 +58,10 @@ class StatesOf:
         return State.DELIVERED if message_id in self.log else state
 
     def split(self, message_ids: KeysView[str]) -> tuple[set[str], set[str]]:
-        """Return the awaited ids, and the ids known only by reference, out of the given ones.
+        """Return those of the given ids that are awaited, and those that are known only by
+        reference.
 
-        It uses set operations, because a loop over the ids would cost more than reading the
-        message.
+        The method uses set operations, because a loop over ids costs more than reading the message.
         """
         awaited, others = set[str](), set[str]()
         for state, ids in self._by_reference:
@@ -71,7 +71,7 @@ class StatesOf:
 
 
 class TransitionCheck:
-    """Compares each step of one participant with the table."""
+    """Check that compares each transition of one participant with the table."""
 
     def __init__(self, states: StatesOf) -> None:
         self._core = states
@@ -106,7 +106,7 @@ class TransitionCheck:
         self._states[message_id] = after
 
     def restored(self) -> None:
-        """Restore the states after a restart."""
+        """Note the states of all messages again after a restart."""
         core, joining = self._core, self._core.joining
         buffer = core.buffer
         for ids in (buffer.parked, buffer.missing, buffer.lost, joining.presumed):

@@ -1,4 +1,4 @@
-"""Duties of a participant that are due by time, not by a message."""
+"""Periodic duties of a participant, which depend on time and not on messages."""
 
 from typing import Final
 
@@ -12,11 +12,11 @@ from .state import ChannelState
 from .sync import SyncTrigger
 
 TRIM_INTERVAL_MS: Final = 60_000
-"""Interval between searches of the log for entries that became too old."""
+"""Interval (ms) between two searches of the log for entries that are too old."""
 
 
 class Sweeps:
-    """Periodic duties of LIP 109: retries, answers, sync messages and timeouts."""
+    """Periodic duties of LIP 109, which are retries, answers, sync messages and timeouts."""
 
     def __init__(
         self,
@@ -31,14 +31,14 @@ class Sweeps:
         self._sender = sender
 
     def restored(self, tables: Tables, now_ms: int) -> None:
-        """Plan the work that waits since before a restart."""
+        """Plan the work that was saved before a restart."""
         state, buffer = self._state, self._state.incoming_buffer
         if buffer.missing or buffer.parked or state.joining.presumed:
             self._delivery.plan_sweep(now_ms)
             self._references.follow(now_ms)
 
     def on_deadline(self, now_ms: int) -> None:
-        """Do everything that is due."""
+        """Do all work that is due by time."""
         state, agenda = self._state, self._state.agenda
         if agenda.is_due(Slot.TRIM, now_ms):
             agenda.plan(Slot.TRIM, now_ms + TRIM_INTERVAL_MS)
@@ -61,7 +61,7 @@ class Sweeps:
             state.repair_requests.pause(now_ms + self._request_pause_ms(now_ms))
 
     def sweep_outgoing(self, now_ms: int) -> None:
-        """Send due messages again. Give up with an event after all retries."""
+        """Send each message again whose retry is due, or give the message up with an event."""
         state = self._state
         for entry in state.outgoing_buffer.due(now_ms):
             if self._sender.has_attempts(entry, now_ms):
@@ -78,13 +78,13 @@ class Sweeps:
             state.events.append(DeliveryFailed(entry.message_id, entry.attempts, reason))
 
     def sweep_incoming(self, now_ms: int) -> None:
-        """Deliver ready messages, and declare overdue ones lost."""
+        """Deliver messages that are ready, and declare overdue missing messages lost."""
         if timeout_ms := self._state.options.timeout_for_lost_messages_ms:
             self._references.expire(now_ms, timeout_ms)
         self._delivery.sweep(now_ms)
 
     def sweep_repair(self, now_ms: int) -> None:
-        """Broadcast the messages whose T_resp has come."""
+        """Broadcast each requested message whose T_resp has come."""
         state = self._state
         state.repair_requests.drop_expired(now_ms)
         for message_id in state.repair_responses.take_due(now_ms):

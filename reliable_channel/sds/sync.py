@@ -1,12 +1,12 @@
 """Time of a periodic sync message (LIP 109, Periodic Sync Message).
 
-The whole channel shares the duty of the interval: the first participant spares the others. js-waku
-draws each timer uniformly from 0, which suppresses nothing. Right after a sync, each of N
-participants fires with probability 1/30 a second. A quiet channel thus carries N/30 syncs a second.
-`SuppressedSchedule` is the feedback timer of scalable multicast instead (Nonnenmacher and Biersack,
-Scalable feedback for large groups, 1999). After a dead time without syncs comes a skewed draw.
-About one participant is expected to fire within one network latency of the first, for every group
-size.
+The whole channel shares the sync messages of an interval, because one sync makes others
+unnecessary. js-waku draws each timer uniformly from 0, so a sync prevents no other sync. Right
+after a sync, each of N participants sends a sync with probability 1/30 a second. A quiet channel
+thus carries N/30 syncs a second. `SuppressedSchedule` instead uses a feedback timer (Nonnenmacher
+and Biersack, Scalable feedback for large groups, 1999). The delay of `SuppressedSchedule` is a dead
+time without syncs, followed by a skewed random time. About one participant is expected to send
+within one network latency of the first, in any group.
 """
 
 import math
@@ -21,19 +21,20 @@ Random = Callable[[], float]
 
 
 class SyncTrigger(Enum):
-    """Event that restarts the timer."""
+    """Event that restarts the sync timer."""
 
     START = "start"
     CONTENT = "content"
     MORE_CONTENT = "more_content"
-    """Content while no participant has acknowledged earlier messages. A stream must not delay its
-    acknowledgements."""
+    """Content message, while no participant has acknowledged earlier messages. A stream of content
+    must not delay its acknowledgements."""
     MISSED_CONTENT = "missed_content"
-    """Content that was known to be missing."""
+    """Content message that was known to be missing."""
     SYNC = "sync"
     REQUEST = "request"
-    """Sync message with requests. It is sent even if others spoke, so it takes no turn. Otherwise
-    one participant could send them without end."""
+    """Sync message with repair requests. A sync with requests is sent even if others have just sent
+    a sync, so it takes no turn. If a sync with requests took a turn, one participant could delay
+    all syncs without end."""
     OWN_CONTENT = "own_content"
     OWN_SYNC = "own_sync"
 
@@ -49,23 +50,25 @@ _PUTS_OFF: Final = (
 
 
 class SyncSchedule(Protocol):
-    """Rule for the next sync message."""
+    """Rule for the time of the next sync message."""
 
     patience: int
-    """Number of delays after which content and requests no longer postpone a sync (0: never)."""
+    """Number of delays after which content and requests no longer postpone a sync, or 0 for no
+    limit."""
 
     def delay_ms(self, heard: SyncTrigger) -> int:
-        """Return the wait from now (ms)."""
+        """Return the wait (ms) from now until the next sync."""
         ...
 
 
 class SuppressedSchedule:
-    """Schedule with about one sync an interval in the whole channel, from 2 to 10,000 participants.
+    """Schedule with about one sync an interval in a channel of 2 to 10,000 participants.
 
-    After content the wait is half as long, because its sender waits for an acknowledgement. The
-    sender itself comes right after that. If it came earlier, its own sync would suppress the
-    answers. If it came much later, the loss of a last message would not be noticed. After an own
-    sync the wait is twice as long, so that another participant is next.
+    After a content message the wait is half as long, because its sender waits for an
+    acknowledgement. The sender of the content waits slightly longer than the other participants. If
+    the sender waited less, its own sync would prevent the acknowledgements of the others. If the
+    sender waited much longer, a lost last message would not be noticed. After an own sync the wait
+    is twice as long, so that another participant sends the next sync.
     """
 
     _SHARES: Final = {
@@ -79,15 +82,15 @@ class SuppressedSchedule:
     DEAD_SHARE: Final = 0.8
     DRAW_SHARE: Final = 0.4
     GROUP_SIZE_BOUND: Final = 100_000
-    """Limit of the draw, so that the first of N fires when N * bound^(t - 1) reaches 1. t is the
-    elapsed share of the draw."""
+    """Maximum group size for which the draw is made. The first of N participants sends when N *
+    bound^(t - 1) is 1, for the elapsed share t."""
 
     def __init__(self, interval_ms: int, random: Random) -> None:
         self._interval_ms = interval_ms
         self._random = random
 
     def delay_ms(self, heard: SyncTrigger) -> int:
-        """Return a dead time plus an exponentially skewed draw."""
+        """Return a dead time plus an exponentially skewed random time (ms)."""
         interval = self._interval_ms * self._SHARES.get(heard, 1.0)
         bound = self.GROUP_SIZE_BOUND
         uniform = 1 / bound + self._random() * (1 - 1 / bound)
@@ -96,8 +99,8 @@ class SuppressedSchedule:
 
 
 class JsWakuSchedule:
-    """Rule of js-waku, for comparison: uniform from 0, times 0.5 after content, times 2 after an
-    own sync."""
+    """Schedule of js-waku, for comparison, with a uniform delay from 0. The delay is halved after
+    content, and doubled after an own sync."""
 
     _MULTIPLIER: Final = {
         SyncTrigger.CONTENT: 0.5,
@@ -115,7 +118,7 @@ class JsWakuSchedule:
 
 
 def make_schedule(name: str, interval_ms: int, random: Random) -> SyncSchedule | None:
-    """Return the schedule of that name, or None if the interval is 0."""
+    """Return the schedule with the given name, or None if the interval is 0."""
     if not interval_ms:
         return None
     rule = SuppressedSchedule if name == "suppressed" else JsWakuSchedule
@@ -125,9 +128,9 @@ def make_schedule(name: str, interval_ms: int, random: Random) -> SyncSchedule |
 class SyncTimer:
     """Timer of this participant's next sync message.
 
-    Content and requests postpone it, but not without end. Only sync messages carry the roots by
-    which logs are compared. In a busy channel, or beside a participant that asks on and on, they
-    would otherwise never be heard.
+    Content and requests postpone the next sync, but at most `patience` times. Only sync messages
+    carry the roots by which participants compare their logs. Without the limit, a busy channel or a
+    participant that always asks would prevent syncs.
     """
 
     def __init__(self, schedule: SyncSchedule | None, agenda: Agenda | None = None) -> None:
@@ -138,7 +141,7 @@ class SyncTimer:
         self._latest_ms = 0
 
     def restart(self, heard: SyncTrigger, now_ms: int) -> None:
-        """Start the wait again, with the length of the schedule after the last event."""
+        """Start the wait for the next sync again, with the length that the schedule gives."""
         if (schedule := self._schedule) is None:
             return
         delay_ms = schedule.delay_ms(heard)
@@ -151,8 +154,8 @@ class SyncTimer:
         self._agenda.plan(Slot.SYNC, due_ms)
 
     def prompt(self, now_ms: int) -> None:
-        """Note that a participant lacks messages that a sync of ours would name. By default this
-        changes nothing."""
+        """Note that a participant lacks messages that a sync of this participant would name. By
+        default the call changes nothing."""
 
     def _plan(self, due_ms: int) -> None:
         self.due_ms = due_ms

@@ -1,4 +1,4 @@
-"""Timetable of due times by message id."""
+"""Timetable of message ids and their due times."""
 
 from collections.abc import Callable
 from itertools import islice
@@ -6,7 +6,7 @@ from itertools import islice
 from sortedcontainers import SortedList
 
 Key = tuple[int, int, str]
-"""Entry: due time, running number, id."""
+"""Entry of a timetable, as due time, running number and message id."""
 
 
 def _ignore(first_ms: int | None) -> None:
@@ -14,7 +14,7 @@ def _ignore(first_ms: int | None) -> None:
 
 
 class Timetable:
-    """Message ids by due time. For equal times, the first added comes first.
+    """Message ids by due time. Among equal times, the id that was added first comes first.
 
     Args:
         plan: called with the time of the first id, or None, when another one became the first.
@@ -35,7 +35,7 @@ class Timetable:
         return len(self.due_ms)
 
     def add(self, message_id: str, due_ms: int) -> None:
-        """Add an id that is not in the timetable yet."""
+        """Add a message id that is not in the timetable yet."""
         self._added += 1
         key = (due_ms, self._added, message_id)
         self.due_ms[message_id], self._keys[message_id] = due_ms, key
@@ -45,7 +45,7 @@ class Timetable:
             self._plan(due_ms)
 
     def remove(self, message_id: str) -> None:
-        """Remove an id, if it is in the timetable."""
+        """Remove a message id, if it is in the timetable."""
         if message_id in self.due_ms:
             del self.due_ms[message_id]
             key = self._keys.pop(message_id)
@@ -55,15 +55,15 @@ class Timetable:
                 self._plan(self.first_ms())
 
     def first_ms(self) -> int | None:
-        """Return the first due time."""
+        """Return the earliest due time in the timetable."""
         return None if self._first is None else self._first[0]
 
     def last(self) -> tuple[int, str] | None:
-        """Return the id that is due last, with its time."""
+        """Return the message id that is due last, with its due time."""
         return (self._order[-1][0], self._order[-1][2]) if self._order else None
 
     def until(self, now_ms: int, most: int) -> list[str]:
-        """Return the first ids that are due by `now_ms`."""
+        """Return the first message ids that are due by `now_ms`."""
         if not self.due_ms:
             return []
         due = self._order.irange(maximum=(now_ms + 1, 0, ""))
@@ -75,11 +75,12 @@ _Rank = tuple[int, Key, str]
 
 
 class OwnedTimetable(Timetable):
-    """Message ids by due time and by owner, for a limited table that must evict fairly.
+    """Message ids by due time and by owner, for a limited table that evicts entries fairly.
 
-    An owner is the participant whose message brought an entry. The owner with the most entries
-    pays, so an owner with an equal share or less loses nothing to others. Of these entries the one
-    due last is evicted. Each operation costs a few look-ups in sorted lists.
+    The owner of an entry is the participant whose message brought it. The owner with the most
+    entries loses an entry first, so an equal share is safe from others. Among the entries of an
+    owner, the entry that is due last is evicted. Each operation costs a few look-ups in sorted
+    lists.
     """
 
     def __init__(self, plan: Callable[[int | None], object] = _ignore) -> None:
@@ -89,21 +90,21 @@ class OwnedTimetable(Timetable):
         self._ranks: SortedList[_Rank] = SortedList()
 
     def add(self, message_id: str, due_ms: int, owner: str = "") -> None:
-        """Add an id that is not in the timetable yet."""
+        """Add a message id that is not in the timetable yet."""
         super().add(message_id, due_ms)
         self._give(message_id, owner)
 
     def remove(self, message_id: str) -> None:
-        """Remove an id, if it is in the timetable."""
+        """Remove a message id, if it is in the timetable."""
         if message_id in self:
             self._take(message_id)
             super().remove(message_id)
 
     def claim(self, message_id: str, owner: str) -> bool:
-        """Move an entry to another owner with fewer entries. Return True if it was moved.
+        """Move an entry to another owner if that has fewer entries. Return True if the entry was
+        moved.
 
-        Otherwise a flooder that is first to name missing messages would have them evicted with its
-        own.
+        In this way, a flooder that is the first to name a message cannot have its entry evicted.
         """
         is_lighter = self.weight_of(owner) < self.weight_of(self._owners[message_id])
         if is_lighter:
@@ -112,7 +113,7 @@ class OwnedTimetable(Timetable):
         return is_lighter
 
     def weight_of(self, owner: str) -> int:
-        """Return the number of an owner's entries."""
+        """Return the number of entries of an owner."""
         return len(self._of_owner.get(owner, ()))
 
     def owner_of(self, message_id: str) -> str:
@@ -120,13 +121,13 @@ class OwnedTimetable(Timetable):
         return self._owners[message_id]
 
     def first_to_evict(self) -> str:
-        """Return the entry due last among the owners with the most."""
+        """Return the entry that is due last, among the entries of the owners with the most."""
         rank: _Rank = self._ranks[-1]
         return rank[1][2]
 
     def has_no_place(self, due_ms: int, owner: str) -> bool:
-        """Return True if `first_to_evict` would be an entry added now. There must be other
-        entries."""
+        """Return True if `first_to_evict` would return an entry that is added now. The timetable
+        must not be empty."""
         most, last, heaviest = self._ranks[-1]
         own_last = self._of_owner[owner][-1] if owner in self._of_owner else None
         is_own_last: bool = own_last is None or due_ms >= own_last[0]

@@ -1,11 +1,11 @@
-"""Layouts of a segment on the wire. Only this module knows their field numbers.
+"""Layouts of a segment on the wire. Only this module knows the field numbers of the layouts.
 
-Four layouts were published under the name of LIP 243, all with the hash in field 1. A field with
-another wire type than a layout defines shows that the bytes have another layout. The payload field
-distinguishes all four: 7 in nim-segmentation, 6 in its early form, 4 in v0.1, 5 in v0.2. Each of
-these fields is a number in the other three. Without a payload, field 4 is the count of data
-segments in nim-segmentation, always present, and absent in v0.1. The early form and v0.2 are not
-read without a payload. Such a segment looks and means the same in nim-segmentation or v0.1.
+LIP 243 was published with four layouts, all with the hash in field 1. A field with an unexpected
+wire type shows that the bytes have another layout. The payload is field 7 in nim-segmentation, 6 in
+its early form, 4 in v0.1, and 5 in v0.2. In the other three layouts, each of these fields is a
+number. Without a payload, nim-segmentation is recognised by field 4, which v0.1 leaves out. In the
+early form and in v0.2, a segment without a payload is not read. A segment without a payload looks
+the same in these layouts and in nim-segmentation or v0.1.
 """
 
 from collections.abc import Sequence
@@ -26,31 +26,33 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
 LAST_FIELD_NUMBER: Final = 7
-"""Highest field number of all layouts. Later versions may add fields after it, which are
+"""Highest field number in all layouts. Later versions may add fields with higher numbers, which are
 ignored."""
 HEADER_BYTES: Final = 128
-"""Bytes that nim-segmentation reserves for everything besides the payload. It needs at most 71."""
+"""Number of bytes that nim-segmentation reserves for all fields besides the payload. The fields
+besides the payload need at most 71 bytes."""
 CHUNK_ALIGNMENT_BYTES: Final = 64
-"""Alignment of the Reed-Solomon code of nim-segmentation, which also applies without parity."""
+"""Alignment of Reed-Solomon chunks in nim-segmentation (bytes), which applies even without
+parity."""
 
 
 @runtime_checkable
 class SegmentLayout(Protocol):
-    """Notation of segments on the wire."""
+    """Layout of the segments of a payload on the wire."""
 
     @property
     def name(self) -> str:
-        """Name in options and texts."""
+        """Name of the layout in options and texts."""
 
     @property
     def min_segment_size_bytes(self) -> int:
-        """Smallest segment size that leaves room for a payload."""
+        """Smallest segment size (bytes) that leaves room for a payload."""
 
     def chunk_size_bytes(self, segment_size_bytes: int) -> int:
-        """Return how much of a payload one segment carries."""
+        """Return the number of payload bytes that one segment carries."""
 
     def max_segments(self, max_total_segments: int) -> int:
-        """Return how many segments the limit allows."""
+        """Return the number of segments that the limit allows."""
 
     def encode(self, segment: Segment) -> bytes:
         """Encode one segment in this layout."""
@@ -80,7 +82,8 @@ class NimSegmentation(_BoundedSegments):
     name: str = "nim-segmentation"
 
     def encode(self, segment: Segment) -> bytes:
-        """Encode one segment. `parity_segment_count` is left out if it is 0.
+        """Encode one segment in this layout. The field `parity_segment_count` is left out if it is
+        0.
 
         Raises:
             ValueError: the length of the payload is not set.
@@ -116,18 +119,18 @@ class NimSegmentation(_BoundedSegments):
 
 
 class Lip243V01:
-    """Layout of LIP 243 v0.1. It has no length of the payload."""
+    """Layout of LIP 243 v0.1. The layout has no field for the length of the payload."""
 
     name: str = "lip-243-v0.1"
     min_segment_size_bytes: int = 1
 
     def chunk_size_bytes(self, segment_size_bytes: int) -> int:
-        """Return how much of a payload one segment carries. The segment size limits only the
-        payload."""
+        """Return the number of payload bytes that one segment carries. In this layout, the segment
+        size limits only the payload."""
         return segment_size_bytes
 
     def max_segments(self, max_total_segments: int) -> int:
-        """Return how many segments the limit allows: "data + parity MUST be less"."""
+        """Return the number of segments that the limit allows ("data + parity MUST be less")."""
         return max_total_segments - 1
 
     def encode(self, segment: Segment) -> bytes:
@@ -161,7 +164,7 @@ class Lip243V01:
 
 
 class OneCount(_BoundedSegments):
-    """Layout that counts either data or parity segments: those of the segment's own kind."""
+    """Layout with one count, which is the number of data segments or of parity segments."""
 
     def __init__(
         self, name: str, message: type[EarlySegmentMessage] | type[SegmentMessageV02]
@@ -191,8 +194,9 @@ class OneCount(_BoundedSegments):
     def decode(self, data: bytes) -> Segment | None:
         """Decode one segment, or return None if `data` has another layout.
 
-        Few peers write these layouts. If the fields of a segment contradict each other, it is
-        treated as a bare payload. The other layouts leave that check to the reassembler.
+        Only few peers write segments in these layouts. If the fields of a segment contradict each
+        other, the data is treated as a bare payload. In the other layouts, the reassembler checks
+        the fields.
         """
         raw = self._message()
         if not _parse(raw, data) or len(raw.original_payload_hash) != HASH_BYTES:
@@ -229,7 +233,7 @@ LAYOUTS: Final[tuple[SegmentLayout, ...]] = (
 def recognised(
     data: bytes, layouts: Sequence[SegmentLayout] = LAYOUTS
 ) -> tuple[Segment, SegmentLayout] | None:
-    """Decode a segment in any layout. Return None if no layout fits."""
+    """Decode a segment in any layout, or return None if no layout fits."""
     for layout in layouts:
         if (segment := layout.decode(data)) is not None:
             return segment, layout

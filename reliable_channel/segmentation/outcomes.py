@@ -1,29 +1,31 @@
-"""Results of a received segment."""
+"""Results of processing a received segment."""
 
 from dataclasses import dataclass
 from enum import Enum
 
 
 class SetDropReason(Enum):
-    """Reason why kept segments are dropped. The names are those of nim-segmentation."""
+    """Reason why the kept segments of a payload are dropped. The names of the reasons are those of
+    nim-segmentation."""
 
     EXPIRED = "expired"
-    """No further segment arrived in time."""
+    """No further segment of the payload arrived in time."""
     EVICTED = "evicted"
-    """A limit was reached, and this set was the first to be evicted."""
+    """A limit was reached, and the segments of this payload were the first to be evicted."""
     HASH_MISMATCH = "hash_mismatch"
-    """The payload of all segments has another hash."""
+    """The payload that the segments form has another hash than the segments say."""
     MALFORMED = "malformed"
-    """The payload of all segments has another length."""
+    """The payload that the segments form has another length than the segments say."""
 
 
 class DiscardReason(Enum):
-    """Reason why a segment was not kept. The names are those of nim-segmentation if it has them."""
+    """Reason why a segment was not kept. The names of the reasons are those of nim-segmentation, if
+    it has the reason."""
 
     UNDECODABLE = "undecodable"
-    """The data is no segment, or has an unknown layout."""
+    """The data is no segment, or is a segment in an unknown layout."""
     INVALID = "invalid"
-    """Fields of the segment contradict each other or the limit of segments."""
+    """Fields of the segment contradict each other, or exceed the maximum number of segments."""
     OVERSIZED = "oversized"
     """The segment, or the payload that it announces, is larger than the limits allow."""
     COUNT_MISMATCH = "count_mismatch"
@@ -35,14 +37,15 @@ class DiscardReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class SegmentProgress:
-    """A segment of a longer payload arrived. Also emitted for the last one."""
+    """A segment of a longer payload arrived. The event is also emitted for the last segment of a
+    payload."""
 
     payload_hash: bytes
     sender_id: str
     chunks: int
-    """Segments of the payload that have arrived."""
+    """Number of segments of the payload that have arrived."""
     total_chunks: int
-    """Segments that the payload needs."""
+    """Number of segments that the payload needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +56,21 @@ class PayloadReassembled:
     payload_hash: bytes
     sender_id: str
     tokens: tuple[object, ...] = ()
-    """Tokens that the caller passed with its segments."""
+    """Tokens that the caller passed with the segments of the payload."""
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentSetDropped:
-    """Kept segments were dropped. Their payload is lost unless it is sent again."""
+    """The kept segments of a payload were dropped. The payload is lost unless it is sent again."""
 
     payload_hash: bytes
     sender_id: str
     reason: SetDropReason
     chunks: int
-    """Segments of the payload that had arrived."""
+    """Number of segments of the payload that had arrived."""
     total_chunks: int
     tokens: tuple[object, ...] = ()
-    """Tokens that the caller passed with its segments."""
+    """Tokens that the caller passed with the segments of the payload."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Reassembly of payloads (LIP 243, Receiving)."""
+"""Reassembly of payloads from segments (LIP 243, Receiving)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -22,27 +22,27 @@ MIB: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReassemblyLimits:
-    """Limits of incomplete payloads, in number, size and time.
+    """Limits of incomplete payloads, by number of segments, size and time.
 
-    nim-segmentation has one limit for all senders together, which here applies to each sender. It
-    also counts payloads. Here a payload counts by its bytes.
+    nim-segmentation has one limit for all senders, but here the limit applies to each sender.
+    nim-segmentation counts payloads, but here a payload counts by its bytes.
 
     Raises:
         ValueError: a limit below 1.
     """
 
     reconstruction_timeout_ms: int = 300_000
-    """Wait for a further segment of a set. It must be longer than the wait of SDS for a lost
-    message. A missing segment delays later ones for that long."""
+    """Maximum wait (ms) for a further segment of a payload. The wait must be longer than the wait
+    of SDS for a lost message. A missing segment delays later segments for as long as SDS waits."""
     max_total_segments: int = 256
     """Maximum number of segments of one payload, equal for all participants."""
     max_segment_bytes: int = 150 * 1024
-    """Maximum payload of one segment. Waku carries no more."""
+    """Maximum payload of one segment (bytes). A Waku message carries at most 150 KiB."""
     max_buffered_bytes: int = 64 * MIB
-    """Memory of all incomplete payloads, overhead included: about 30,000 that have just begun."""
+    """Maximum memory of all incomplete payloads (bytes), enough for about 30,000 new payloads."""
     max_sender_buffered_bytes: int = 32 * MIB
-    """Memory of one sender's incomplete payloads, overhead included. It fits 256 segments of
-    nim-segmentation's size."""
+    """Maximum memory of one sender's incomplete payloads (bytes). The default memory holds 256
+    segments of nim-segmentation's size."""
 
     def __post_init__(self) -> None:
         for limit in fields(self):
@@ -51,14 +51,15 @@ class ReassemblyLimits:
 
 
 class Reassembler:
-    """Collector of segments until a payload is complete.
+    """Collector of segments, which joins them to complete payloads.
 
-    The caller passes each segment once, from the message that carried it, because SDS has removed
-    duplicates by message id. The same segment again therefore belongs to a second payload with the
-    same content, and both payloads are delivered. DIVERGES: nim-segmentation ignores it.
+    The caller passes each segment once, because SDS has removed repeated messages. The same segment
+    in a second message therefore belongs to a second payload of equal content. DIVERGES:
+    nim-segmentation ignores such a second segment.
 
-    Segments of different senders never mix, even with equal hashes. The caller must know if
-    `sender_id` is true, because nothing is authenticated here. `now_ms` must not go back.
+    Segments of different senders never mix, even with equal hashes. The caller must verify
+    `sender_id`, because this class authenticates no segment. The value of `now_ms` must not
+    decrease.
 
     Args:
         limits: what is kept.
@@ -82,7 +83,7 @@ class Reassembler:
         """The incomplete payloads."""
 
     def receive(self, sender_id: str, data: bytes, now_ms: int) -> list[SegmentOutcome]:
-        """Add an encoded segment in any known layout. Return the results in order."""
+        """Add an encoded segment in any known layout, and return the results in order."""
         segment = sniff(data)
         if segment is None:
             detail = f"{len(data)} bytes that are no segment of a known layout"
@@ -92,7 +93,8 @@ class Reassembler:
     def add(
         self, sender_id: str, segment: Segment, now_ms: int, token: object = None
     ) -> list[SegmentOutcome]:
-        """Add a segment. Return the results in order. They contain the `token`."""
+        """Add a segment, and return the results in order. The results contain the `token` of the
+        segment."""
         begun = self.pending.of_payload(sender_id, segment)
         refusal = self._review(segment)
         if refusal is None and begun and not begun[0].agrees_with(segment):
@@ -119,12 +121,12 @@ class Reassembler:
         return outcomes
 
     def next_deadline_ms(self) -> int | None:
-        """Return when to call `on_deadline`, or None while nothing waits."""
+        """Return the time (ms) for the next call of `on_deadline`, or None if no segment waits."""
         oldest = self.pending.oldest_update_ms
         return None if oldest is None else oldest + self.limits.reconstruction_timeout_ms
 
     def on_deadline(self, now_ms: int) -> list[SegmentOutcome]:
-        """Drop the sets that waited too long for a further segment."""
+        """Drop the incomplete payloads that waited too long for a further segment."""
         until_ms = now_ms - self.limits.reconstruction_timeout_ms
         return [
             _dropped(each, SetDropReason.EXPIRED) for each in self.pending.take_idle_since(until_ms)

@@ -1,4 +1,4 @@
-"""One segment of a payload, independent of its layout on the wire."""
+"""Segment of a payload, independent of its layout on the wire."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -8,14 +8,14 @@ HASH_BYTES: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Piece of a payload, or a parity shard of it (LIP 243)."""
+    """Segment with a part of a payload, or with parity data for it (LIP 243)."""
 
     original_payload_hash: bytes
     """Keccak-256 hash of the whole payload."""
     original_payload_length: int | None
-    """Length of the payload in bytes. LIP 243 v0.1 does not have it."""
+    """Length of the whole payload (bytes). LIP 243 v0.1 has no field for the length."""
     index: int
-    """Index from 0, among the data segments or among the parity segments."""
+    """Index of the segment from 0, counted separately for data segments and parity segments."""
     data_segment_count: int
     parity_segment_count: int
     is_parity: bool
@@ -23,7 +23,7 @@ class Segment:
 
 
 def payload_hash(payload: bytes) -> bytes:
-    """Return the Keccak-256 hash in every segment of `payload`."""
+    """Return the Keccak-256 hash that every segment of `payload` contains."""
     from Crypto.Hash import keccak  # loaded with the first segment: it loads a parser of C
 
     return keccak.new(digest_bits=8 * HASH_BYTES, data=payload).digest()

@@ -1,10 +1,11 @@
-"""Limited buffer of incomplete payloads.
+"""Buffer of incomplete payloads, with limits.
 
-Limits count bytes, overhead included. A sender beyond its quota makes room. If all together are
-beyond the common quota, the sender with the most makes room. It loses the chunks of its least
-recently updated set. If a `Reassembler` with `recall` can read chunks again, the set stays without
-them. If there are still too many sets, whole sets are evicted, first those with the fewest arrived
-bytes. Senders with invented names must therefore send as much as they evict.
+The limits count memory in bytes, overhead included. A sender over its own limit loses segments. If
+all senders together are over the common limit, the sender with the most memory loses segments. The
+sender loses the segments of its least recently updated payload. If a `Reassembler` with `recall`
+can read segments again, an incomplete payload stays without them. If there are still too many
+incomplete payloads, those with the fewest received bytes are removed. Senders with invented names
+must therefore send as many bytes as they evict.
 """
 
 from collections import OrderedDict
@@ -16,20 +17,20 @@ from typing import Final
 from .segment import Segment
 
 SEGMENT_OVERHEAD_BYTES: Final = 160
-"""Memory counted for each segment besides its payload. Otherwise a million segments of one byte
-would count as one megabyte."""
+"""Memory (bytes) that is counted for each segment besides its payload. Without this overhead, a
+million segments of one byte would count as one megabyte."""
 SET_OVERHEAD_BYTES: Final = 2_048
-"""Memory counted for each set."""
+"""Memory (bytes) that is counted for each incomplete payload."""
 SLACK: Final = 64
-"""Outdated ranks that are kept besides twice the number of ranked sets."""
+"""Number of outdated ranks that are kept, in addition to twice the number of ranked payloads."""
 
 PayloadKey = tuple[bytes, int | None]
-"""Hash and length of a payload, which are equal for its segments."""
+"""Hash and length of a payload, which are equal in all its segments."""
 
 
 @dataclass(slots=True, eq=False)
 class SegmentSet:
-    """Segments of one payload, sent once by one sender."""
+    """Segments of one payload that one sender sent."""
 
     sender_id: str
     payload_hash: bytes
@@ -38,17 +39,18 @@ class SegmentSet:
     parity_segment_count: int
     updated_ms: int
     number: int
-    """Number of the set in the order in which sets began."""
+    """Number of the set, in the order in which the sets were begun."""
     chunks: dict[int, bytes | None] = field(default_factory=dict)
-    """Payloads of data segments by index. None for an evicted one that can be read again."""
+    """Parts of the payload by segment index. The value is None for an evicted part that can be read
+    again."""
     size_bytes: int = 0
-    """Memory counted for the set."""
+    """Memory that is counted for the set (bytes)."""
     held_bytes: int = 0
-    """Memory that is freed when its chunks are evicted."""
+    """Memory that becomes free when the parts of the set are evicted (bytes)."""
     received_bytes: int = 0
-    """Bytes of the payload that have arrived."""
+    """Number of bytes of the payload that have arrived."""
     tokens: dict[int, object] = field(default_factory=dict)
-    """Tokens that the caller passed with its segments, by index."""
+    """Tokens that the caller passed with the segments, by segment index."""
 
     @property
     def key(self) -> PayloadKey:
@@ -57,7 +59,7 @@ class SegmentSet:
 
     @property
     def all_tokens(self) -> tuple[object, ...]:
-        """Tokens in the order of arrival."""
+        """Tokens of the segments in the order of arrival."""
         return tuple(self.tokens.values())
 
     @property
@@ -66,14 +68,14 @@ class SegmentSet:
         return len(self.chunks) == self.data_segment_count
 
     def agrees_with(self, segment: Segment) -> bool:
-        """Return True if a segment of the same payload has the same counts."""
+        """Return True if a segment of the same payload gives the same number of segments."""
         return (self.data_segment_count, self.parity_segment_count) == (
             segment.data_segment_count,
             segment.parity_segment_count,
         )
 
     def join(self) -> bytes:
-        """Return the payload of a complete set with all of its chunks."""
+        """Return the payload of a complete set."""
         chunks = (self.chunks[index] for index in range(self.data_segment_count))
         return b"".join(chunk for chunk in chunks if chunk is not None)
 
@@ -94,7 +96,7 @@ class _Share:
 
 
 class SegmentSets:
-    """Incomplete sets of all senders, within limits."""
+    """Incomplete payloads of all senders, within limits."""
 
     def __init__(self, *, max_bytes: int, max_sender_bytes: int, keeps_outlines: bool) -> None:
         self.count = 0
@@ -120,11 +122,11 @@ class SegmentSets:
 
     @property
     def oldest_update_ms(self) -> int | None:
-        """Time of the last update of the least recently updated set."""
+        """Time of the last update of the set that was updated least recently (ms)."""
         return next(iter(self._live)).updated_ms if self._live else None
 
     def of_payload(self, sender_id: str, segment: Segment) -> Sequence[SegmentSet]:
-        """Return the sets of that sender to which a segment may belong, oldest first."""
+        """Return the sets of a sender to which a segment may belong, oldest first."""
         share = self._shares.get(sender_id)
         if share is None:
             return ()
@@ -157,7 +159,7 @@ class SegmentSets:
     def put(
         self, segment_set: SegmentSet, segment: Segment, now_ms: int, token: object = None
     ) -> None:
-        """Keep a data segment that its set lacks, even beyond the limits."""
+        """Add a data segment that is missing in its set, even beyond the limits."""
         share = self._shares[segment_set.sender_id]
         segment_set.chunks[segment.index] = segment.payload
         if token is not None:
@@ -177,7 +179,7 @@ class SegmentSets:
                 self._rank_anew()
 
     def take(self, segment_set: SegmentSet) -> None:
-        """Remove a set with its segments."""
+        """Remove a set with all its segments."""
         share = self._shares[segment_set.sender_id]
         del share.sets[segment_set], self._live[segment_set]
         share.holding.pop(segment_set, None)
@@ -192,7 +194,8 @@ class SegmentSets:
         self.size_bytes -= segment_set.size_bytes
 
     def make_room(self, sender_id: str) -> list[SegmentSet]:
-        """Return to the limits after `put` for that sender. Return the removed sets."""
+        """Remove segments and sets of senders until the limits are kept. Return the sets that were
+        removed."""
         evicted = []
         share = self._shares[sender_id]
         while share.held_bytes > self._max_sender_bytes:
@@ -203,7 +206,7 @@ class SegmentSets:
         return evicted
 
     def take_idle_since(self, until_ms: int) -> list[SegmentSet]:
-        """Remove the sets whose last update is before `until_ms`."""
+        """Remove the sets whose last update was before `until_ms`, and return them."""
         idle = []
         while self._live and (oldest := next(iter(self._live))).updated_ms <= until_ms:
             self.take(oldest)

@@ -1,4 +1,4 @@
-"""Splitting a payload into segments (LIP 243, Sending)."""
+"""Splitting of a payload into segments (LIP 243, Sending)."""
 
 from typing import Final
 
@@ -6,8 +6,8 @@ from .layouts import SegmentLayout
 from .segment import Segment, payload_hash
 
 DEFAULT_SEGMENT_SIZE_BYTES: Final = 102_400
-"""Segment size of nim-segmentation. It leaves room for SDS and encryption within the 150 KiB of
-Waku."""
+"""Segment size of nim-segmentation (bytes). The size leaves room for SDS and encryption within the
+150 KiB of a Waku message."""
 DEFAULT_MAX_TOTAL_SEGMENTS: Final = 256
 """Maximum number of segments in LIP 243, equal for all participants."""
 LARGEST_MAX_TOTAL_SEGMENTS: Final = 65_536
@@ -28,10 +28,9 @@ class PayloadTooLarge(ValueError):
 
 
 class Segmenter:
-    """Stateless splitter of payloads in one layout.
+    """Splitter of payloads into segments of one layout, without state.
 
-    `segment_size_bytes` limits what the layout defines: the encoded segment in nim-segmentation,
-    the payload of a segment in LIP 243 v0.1.
+    `segment_size_bytes` limits the encoded segment or its payload, as the layout defines.
 
     Raises:
         ValueError: a value outside what its option allows.
@@ -64,12 +63,11 @@ class Segmenter:
         self._max_segments = max_segments
 
     def count(self, size_bytes: int) -> int:
-        """Return how many segments a payload of `size_bytes` needs: at least one, because a small
-        payload is wrapped too."""
+        """Return how many segments a payload of `size_bytes` needs, at least one."""
         return max(1, -(-size_bytes // self.chunk_size_bytes))
 
     def split(self, payload: bytes) -> list[bytes]:
-        """Return the encoded segments of `payload` in order. Each is one message.
+        """Return the encoded segments of `payload` in order, one for each message.
 
         Raises:
             PayloadTooLarge: more segments would be needed than are allowed.

@@ -1,8 +1,10 @@
-"""Rows of the small tables as they are written. A transaction appends its rows as one row. The rows
-of many transactions are moved into their tables together.
+"""Change log of a state file, with the rows of the small tables in the order of writing. A
+transaction appends all its rows as one row. The rows of many transactions are moved into their
+tables together.
 
-Most rows are deleted again soon, such as those of acknowledged messages. Few therefore ever reach
-their table. A transaction writes one page here instead of one or two pages for each table.
+Most rows are soon deleted again, such as the rows of acknowledged messages. Few rows therefore
+reach their tables. A transaction writes one page of the change log, instead of one or two pages of
+each table.
 """
 
 import sqlite3
@@ -15,29 +17,29 @@ from .rows import CHECKSUM, checksum, damaged, verified
 
 TABLE: Final = "change_log"
 MAX_WRITES: Final = 500
-"""Maximum number of transactions whose rows wait here."""
+"""Maximum number of transactions whose rows wait in the change log."""
 MAX_BYTES: Final = 512 * 1024
-"""Maximum size of their rows without the last one. A start after a crash has to move them, and
-memory holds them until then."""
+"""Maximum size of the waiting rows without the last transaction (bytes). Memory holds the waiting
+rows, and a start after a crash has to move them."""
 MAX_TRANSACTION_BYTES: Final = 128 * 1024
-"""Maximum size of the rows of one transaction."""
+"""Maximum size of the rows of one transaction (bytes)."""
 LARGE_BYTES: Final = 8 * 1024
-"""Size from which a row, such as a whole message, goes to its table at once. It is then written
-only once."""
+"""Size (bytes) from which a row, such as a whole message, is written directly to its table. A large
+row is thus written only once."""
 _INTEGER_BYTES: Final = 8
 _LENGTH_BYTES: Final = 4
 
 Rows = dict[str, dict[Value, Row | None]]
-"""Rows by table name and key. None if the row was deleted."""
+"""Rows by table name and key, with None for a deleted row."""
 
 
 class Packed(NamedTuple):
-    """Appended bytes of a transaction, with its rows."""
+    """Encoded rows of a transaction, with the rows themselves."""
 
     data: bytes
     small: Rows
     large: Rows
-    """Rows that go directly to their tables."""
+    """Rows that are written directly to their tables."""
 
     @property
     def large_bytes(self) -> int:
@@ -45,14 +47,15 @@ class Packed(NamedTuple):
 
 
 class ChangeLog:
-    """Appended rows of one file that are not moved yet, the newest for each key."""
+    """Appended rows of one file that are not in their tables yet, with the newest row for each
+    key."""
 
     def __init__(self) -> None:
         self._rows: Rows = {}
         self._writes = self._size_bytes = 0
 
     def has_room(self, size_bytes: int = 0) -> bool:
-        """Return True if the rows of another transaction may wait here."""
+        """Return True if the rows of another transaction may wait in the change log."""
         return (
             self._writes < MAX_WRITES
             and self._size_bytes <= MAX_BYTES
@@ -60,7 +63,8 @@ class ChangeLog:
         )
 
     def appended(self, packed: Packed) -> None:
-        """Note that the rows of a transaction were written here, and large ones to their tables."""
+        """Note that the rows of a transaction were appended, and its large rows written to their
+        tables."""
         self._writes += 1
         self._size_bytes += len(packed.data)
         for table, changed in packed.small.items():
@@ -70,7 +74,8 @@ class ChangeLog:
                 self._rows.get(table, {}).pop(key, None)
 
     def move(self, connection: sqlite3.Connection) -> None:
-        """Move all rows into their tables, within a transaction. Call `clear` after its commit."""
+        """Move all waiting rows into their tables, within a transaction. Call `clear` after the
+        transaction is committed."""
         if self._writes:
             put_rows(connection, self._rows)
             connection.execute(f"DELETE FROM {TABLE}")
@@ -80,8 +85,8 @@ class ChangeLog:
         self._writes = self._size_bytes = 0
 
     def read(self, connection: sqlite3.Connection, path: Path, moved: int) -> int:
-        """Read the appended rows of a file whose tables contain the first `moved` transactions.
-        Return the number of transactions.
+        """Read the appended rows of a file whose tables already have the first `moved`
+        transactions. Return the number of transactions in the file.
 
         Raises:
             StateCorrupt: a row is damaged, or missing.
@@ -96,7 +101,7 @@ class ChangeLog:
         return moved
 
     def count(self, connection: sqlite3.Connection, table: str) -> int:
-        """Return the number of rows of a table, including those that wait here."""
+        """Return the number of rows of a table, with the rows that wait in the change log."""
         keys = {key for (key, *_) in connection.execute(f"SELECT * FROM {table}")}
         for key, row in self._rows.get(table, {}).items():
             (keys.discard if row is None else keys.add)(key)
@@ -111,7 +116,7 @@ def create(connection: sqlite3.Connection) -> None:
 
 
 def by_table(changed: Mapping[tuple[Table, Value], Row | None]) -> Rows:
-    """Return rows by table, in the form of a step."""
+    """Return changed rows by table, in the form in which a step has them."""
     rows: Rows = {}
     for (table, key), row in changed.items():
         rows.setdefault(table.name, {})[key] = row
@@ -133,7 +138,7 @@ def put_rows(connection: sqlite3.Connection, rows: Rows) -> None:
 
 
 def size_bytes(rows: Iterable[Row | None]) -> int:
-    """Return the size of the texts and bytes in rows, which is nearly their whole size."""
+    """Return the size of the texts and bytes in rows, which is nearly the whole size (bytes)."""
     size = 0
     for row in rows:
         for value in row or ():
@@ -143,8 +148,8 @@ def size_bytes(rows: Iterable[Row | None]) -> int:
 
 
 def pack(rows: Rows) -> Packed:
-    """Encode the rows of a transaction. `+` precedes a row, `-` the key of a deleted row, and `=`
-    the key of a moved row.
+    """Encode the rows of a transaction. `+` precedes a row, `-` the key of a deleted row,
+    and `=` the key of a large row.
 
     Raises:
         OverflowError: a number that a column cannot have.
@@ -166,7 +171,7 @@ def pack(rows: Rows) -> Packed:
 
 
 def unpack(data: bytes) -> Packed:
-    """Decode the result of `pack`. For large rows it has only the keys."""
+    """Decode the rows that `pack` has encoded. For large rows, the result has only the keys."""
     small: Rows = {}
     large: Rows = {}
     at = 0

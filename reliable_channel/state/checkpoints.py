@@ -1,8 +1,8 @@
 """Checkpoints, which move the write-ahead log (WAL) into the file.
 
-Appending to the WAL only writes to the system's memory, within 0.1 ms. A checkpoint waits for the
-disk. SQLite would do it in any transaction that makes the WAL long enough. That is switched off, so
-that it is known beforehand which transactions do checkpoints.
+Appending to the WAL only writes to the memory of the system, within 0.1 ms. A checkpoint waits for
+the disk. By default, SQLite makes a checkpoint in any transaction that makes the WAL long enough.
+This module switches the default off, so that the owner knows which transactions make a checkpoint.
 """
 
 import sqlite3
@@ -10,9 +10,9 @@ from contextlib import suppress
 from typing import Final
 
 WAL_BYTES: Final = 8 * 1024 * 1024
-"""Size from which a WAL is shortened when it starts over."""
+"""Size (bytes) from which a WAL is shortened when SQLite begins it again."""
 DUE_BYTES: Final = WAL_BYTES // 2
-"""Bytes that may be written before a checkpoint is due."""
+"""Number of bytes that may be written before a checkpoint is due."""
 PAGE_BYTES: Final = 4_096
 
 
@@ -30,14 +30,13 @@ class Checkpoints:
         return self._written_bytes >= DUE_BYTES
 
     def written(self, pages: int, contents_bytes: int) -> None:
-        """Note that a transaction was written, with the given number of pages besides its
-        contents."""
+        """Note a written transaction, with its number of pages and the bytes of its contents."""
         self._written_bytes += pages * PAGE_BYTES + contents_bytes
         self.begins_wal = False
 
     def run(self, connection: sqlite3.Connection) -> None:
-        """Move the WAL into the file. A checkpoint that fails or has to wait for a reader stays
-        due."""
+        """Move the content of the WAL into the file. A checkpoint that fails or has to wait for a
+        reader is tried again later."""
         with suppress(sqlite3.Error):
             is_busy, pages, moved = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
             if not is_busy and pages == moved:
@@ -46,6 +45,6 @@ class Checkpoints:
 
 
 def prepare(connection: sqlite3.Connection) -> None:
-    """Leave checkpoints to the class `Checkpoints`."""
+    """Switch off the automatic checkpoints of SQLite."""
     connection.execute("PRAGMA wal_autocheckpoint = 0")
     connection.execute(f"PRAGMA journal_size_limit = {WAL_BYTES}")

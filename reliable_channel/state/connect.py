@@ -1,4 +1,4 @@
-"""State stores by URL."""
+"""Opening of state stores by their URLs."""
 
 import re
 from hashlib import sha256
@@ -17,14 +17,15 @@ _URL: Final = re.compile(
 )
 _PLACEHOLDER: Final = re.compile(r"\{(channel|sender)_id\}")
 LONGEST_NAME: Final = 250
-"""Maximum length of a name in a path. File systems allow 255 bytes, less the `.lock` beside a file.
-The longer `.commits` may fail, and then less is noticed."""
+"""Maximum length of a file name (bytes). File systems allow 255 bytes, of which the lock file
+beside the state file needs 5 for `.lock`. The file `.commits` has a longer name and may fail, so
+that fewer losses are noticed."""
 _LONGEST_VALUE: Final = 100
 """Bytes of a channel or sender id where a name would become too long."""
 
 
 def memory_store(url: str) -> StateStore:
-    """Return the store of `memory:`, which ends with the channel.
+    """Return the store for the URL `memory:`, whose content ends with the channel.
 
     Raises:
         ValueError: the URL has another form.
@@ -39,12 +40,12 @@ def memory_store(url: str) -> StateStore:
 
 
 def sqlite_store(url: str, channel_id: str, sender_id: str) -> StateStore:
-    """Return the store of `sqlite:///path`, or of `sqlite:////path` for an absolute one.
+    """Return the store for a URL `sqlite:///path`, or `sqlite:////path` for an absolute path.
 
-    The path is used as it is, so `#` and `%` stand for themselves. `?durability=power` may follow.
-    `{channel_id}` and `{sender_id}` are replaced by those of the channel, percent-encoded, so that
-    one URL serves many channels. Ids that make a name too long end in a hash. Folders named by ids
-    are created, and other folders must exist.
+    The path is not decoded, so `#` and `%` stand for themselves. The URL may end with
+    `?durability=power`. In the path, `{channel_id}` and `{sender_id}` stand for the ids of the
+    channel, percent-encoded. If an id makes a name too long, the name ends with a hash. Folders
+    named by ids are created, but other folders must exist.
 
     Raises:
         ValueError: the URL has another form.

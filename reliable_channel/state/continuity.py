@@ -1,10 +1,10 @@
 """Check that a state file contains everything that its owner wrote.
 
-A file counts its transactions. Each has a row in the change log (`change_log.py`). `state_file` has
-the number of the last one whose rows were moved. The count is also in `<path>.commits`, which is
-written after each transaction and survives the process as the file does. A file with a lower count
-was set back: by a restored copy, a deleted or shortened write-ahead log (WAL), or a power failure.
-Without `.commits`, a file that was not closed and has no WAL was copied, or lost its WAL.
+A state file counts its transactions. Each transaction has a row in the change log
+(`change_log.py`). The table `state_file` has the number of the last transaction whose rows were
+moved. The count is also in the file `<path>.commits`, which is written after each transaction. A
+file with a lower count was set back, for example by a restored copy or a power failure. A file
+without `.commits` and without a WAL was copied, unless it was closed normally.
 """
 
 import os
@@ -25,7 +25,7 @@ from .rows import checksum, verified
 
 TABLE = "state_file"
 COPIED_AT_MS = "copied_at_ms"
-"""Time at which a copy was made that no channel has opened yet."""
+"""Key of the time at which a copy was made, until a channel opens the copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class _Count:
 
 
 class Continuity:
-    """Counter of the transactions of an open file."""
+    """Counter of the transactions of an open state file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -55,7 +55,7 @@ class Continuity:
     def begin(
         self, connection: sqlite3.Connection, *, is_new: bool, had_wal: bool
     ) -> RolledBack | None:
-        """Begin to count. Return what the file lacks."""
+        """Begin to count transactions. Return a description of the missing data, or None."""
         found = values(connection, self._path)
         beside = self._read()
         if "file_id" in found:
@@ -84,7 +84,7 @@ class Continuity:
         return lacks
 
     def append(self, connection: sqlite3.Connection, packed: bytes) -> None:
-        """Count the current transaction by the rows that it appends to the change log.
+        """Count the current transaction, whose rows are appended to the change log.
 
         Raises:
             StateInUse: another process wrote since the last one.
@@ -100,7 +100,7 @@ class Continuity:
         )
 
     def count(self, connection: sqlite3.Connection) -> None:
-        """Count the current transaction, which appends nothing to the change log.
+        """Count the current transaction, which appends no rows to the change log.
 
         Raises:
             StateInUse: another process wrote since the last one.
@@ -131,19 +131,20 @@ class Continuity:
                 os.pwrite(self._descriptor, self._count.line, 0)
 
     def end(self, connection: sqlite3.Connection) -> None:
-        """Note that the file is closed regularly, in a transaction that moves all rows."""
+        """Note that the file is closed normally, in a transaction that moves all rows."""
         put(connection, "closed", 1)
         self.count(connection)
 
     def close(self) -> None:
-        """Stop counting. A second call does nothing."""
+        """Stop counting transactions, and close the file `.commits`. A second call of `close` does
+        nothing."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
     def read(self, connection: sqlite3.Connection) -> str:
-        """Return what the file lacks, without changing it. Empty if nothing is known to be
-        missing."""
+        """Return a text about the data that the file lacks, without changing the file. The text is
+        empty if no data is known to be missing."""
         found, beside = values(connection, self._path), self._read()
         if "file_id" not in found:
             return ""
@@ -199,7 +200,7 @@ class Continuity:
 
 
 def check_in_place(path: Path, opened: tuple[int, int] | None) -> None:
-    """Check that an open file is still at its path.
+    """Check that an open file is still the file at its path.
 
     Raises:
         StateUnavailable: it was deleted or replaced.
@@ -213,7 +214,7 @@ def check_in_place(path: Path, opened: tuple[int, int] | None) -> None:
 
 
 def values(connection: sqlite3.Connection, path: Path) -> dict[Value, Value]:
-    """Return the notes in the file about itself.
+    """Return the values that a file contains about itself.
 
     Raises:
         StateCorrupt: a row is damaged.
@@ -223,12 +224,12 @@ def values(connection: sqlite3.Connection, path: Path) -> dict[Value, Value]:
 
 
 def noted_commits(found: Mapping[Value, Value]) -> int:
-    """Return how many transactions a file had when rows were last moved."""
+    """Return how many transactions a file had when its rows were last moved."""
     return int(found.get("commits") or 0)
 
 
 def put(connection: sqlite3.Connection, name: str, value: Value) -> None:
-    """Write a note of the file, within a transaction."""
+    """Write a value of the file about itself, within a transaction."""
     connection.execute(
         f"INSERT OR REPLACE INTO {TABLE} VALUES (?, ?, ?)",
         (name, value, checksum(TABLE, (name, value))),
@@ -236,6 +237,7 @@ def put(connection: sqlite3.Connection, name: str, value: Value) -> None:
 
 
 def copied_at_ms(connection: sqlite3.Connection, path: Path) -> int | None:
-    """Return when a file was made as a copy, if no channel has opened it since."""
+    """Return the time at which a copy of a state file was made (ms), or None after its first
+    opening."""
     found = values(connection, path).get(COPIED_AT_MS)
     return found if isinstance(found, int) else None

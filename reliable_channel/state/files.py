@@ -1,6 +1,7 @@
-"""Tools for state files: contents, checks, copies, and pruning.
+"""Tools that describe, check, copy and prune state files.
 
-Reading works while a channel has the file open. `restore` and `prune` need the file for themselves.
+Reading a file works while a channel has it open. `restore` and `prune` need a file that no channel
+has open.
 """
 
 import os
@@ -27,11 +28,11 @@ from .sqlite import SqliteStateStore
 from .sqlite_archive import BUSY_TIMEOUT_S, log_entries, state_error
 
 BESIDE: Final = ("-wal", "-shm")
-"""Files that belong to the content of a state file."""
+"""Suffixes of the files that belong to a state file."""
 PAGE: Final = 1_000
 EVICTED_AT_A_TIME: Final = 100
 PAGES_AT_A_TIME: Final = 64
-"""Pages that `prune` frees before the WAL is emptied."""
+"""Number of pages that `prune` frees before it empties the WAL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,24 +44,24 @@ class StateSummary:
     sender_id: str
     wire_profile: str
     version: int
-    """Version of the file's tables."""
+    """Schema version of the file's tables."""
     size_bytes: int
-    """Size with the write-ahead log."""
+    """Size of the file with its write-ahead log (bytes)."""
     messages: int
     unacknowledged: int
-    """Own messages that are sent again after a restart."""
+    """Number of own messages that are sent again after a restart."""
     unconfirmed: int
-    """Events that are emitted again after a restart."""
+    """Number of events that are emitted again after a restart."""
     writes: int
     in_use: bool
     modified_at_ms: int
     copied_at_ms: int | None = None
-    """Time at which `backup` made this copy. None if it is no copy, or a channel has opened it
-    since."""
+    """Time at which `backup` made this copy (ms). The value is None if the file is no copy, or a
+    channel has opened it since."""
 
 
 def summary(path: Path) -> StateSummary:
-    """Return the contents of a file.
+    """Return a summary of the contents of a state file.
 
     Raises:
         StateError: it is not a state file, or cannot be read.
@@ -90,9 +91,9 @@ def summary(path: Path) -> StateSummary:
 
 
 def check(path: Path) -> list[str]:
-    """Read every row of a file. Return descriptions of the damage (none for a sound file).
+    """Read every row of a state file, and return descriptions of the damage.
 
-    It takes about a second for each 100 MB. A damaged file does not raise.
+    The check takes about a second for each 100 MB. A damaged file does not raise an error.
     """
     path = _target(path)
     if problems := _damage(path):
@@ -123,7 +124,7 @@ def _damage(path: Path) -> list[str]:
 
 
 def export(path: Path) -> Iterator[dict[str, object]]:
-    """Yield the messages of a file in log order, with the payload as base64.
+    """Yield the messages of a state file in log order, with the payload as base64.
 
     Raises:
         StateError: it cannot be read.
@@ -144,7 +145,7 @@ def export(path: Path) -> Iterator[dict[str, object]]:
 
 
 def backup(path: Path, copy: Path) -> None:
-    """Copy a file, even while a channel has it open. The copy shows one moment.
+    """Copy a state file, even while a channel has it open. The copy has the content of one moment.
 
     Raises:
         StateError: it cannot be read, or the copy cannot be written or exists.
@@ -182,9 +183,10 @@ def _remove(path: Path) -> None:
 
 
 def restore(copy: Path, path: Path) -> Path | None:
-    """Replace a file by a copy. Return the new path of the earlier file, if there was one.
+    """Replace a state file by a copy. Return the new path of the earlier file, or None if there was
+    no file.
 
-    The count of writes beside the file stays, so that the next start knows that data is missing
+    The file `.commits` stays, so that the next start notices the missing data
     (`state_rolled_back`).
 
     Raises:
@@ -219,9 +221,9 @@ def restore(copy: Path, path: Path) -> Path | None:
 
 
 def prune(path: Path, *, older_than_ms: int) -> tuple[int, int]:
-    """Evict messages whose Lamport timestamp is older, and give the space back to the file system.
+    """Delete messages with an older Lamport timestamp, and give the space back to the file system.
 
-    Return how many messages were evicted, and how many bytes the file is shorter.
+    Return the number of deleted messages, and the number of bytes that were freed.
 
     Raises:
         StateError: the file cannot be used.
@@ -263,7 +265,7 @@ def prune(path: Path, *, older_than_ms: int) -> tuple[int, int]:
 
 
 def is_in_use(path: Path) -> bool:
-    """Return True if a channel has the file open."""
+    """Return True if a channel has the state file open."""
     try:
         with _owned(path):
             return False

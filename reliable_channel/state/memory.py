@@ -1,4 +1,4 @@
-"""State that survives a channel but not its process, for tests and simulations."""
+"""Saved state in memory, which survives a channel but not its process."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,8 @@ from ..sds.options import LOG_WINDOW_ENTRIES
 
 
 class MemoryStateStore:
-    """State store in memory. Open it again to start over from the written state."""
+    """State store in memory, for tests and simulations. To start a channel from the written state,
+    open the store again."""
 
     blocking = False
 
@@ -24,7 +25,7 @@ class MemoryStateStore:
         self._order: SortedList[LogKey] = SortedList()
 
     def open(self, identity: Identity) -> Saved:
-        """Return the written state.
+        """Return the state that was written before.
 
         Raises:
             StateMismatch: it belongs to another participant.
@@ -37,7 +38,7 @@ class MemoryStateStore:
         return Saved(tables, [LogEntry(*entry.row) for entry in newest])
 
     def write(self, changes: Changes) -> None:
-        """Accept all of the changes."""
+        """Store all the changes in memory."""
         for message_id in changes.removed:
             if removed := self._entries.pop(message_id, None):
                 self._order.remove(removed.key)
@@ -58,24 +59,24 @@ class MemoryStateStore:
                 rows[key] = changed
 
     def archive(self) -> "MemoryStateStore":
-        """Return the log of the state."""
+        """Return the archive of the log."""
         return self
 
     def get(self, message_id: str) -> LogEntry | None:
-        """Return the entry of an id, or None."""
+        """Return the entry of a message id, or None."""
         entry = self._entries.get(message_id)
         return LogEntry(*entry.row) if entry else None
 
     def entries(self, start: LogKey | None, end: LogKey) -> Iterator[LogEntry]:
-        """Return the entries from `start` up to but not including `end`, in log order."""
+        """Return the entries from `start` to before `end`, in log order."""
         for key in list(self._order.irange(start, end, (True, False))):
             yield LogEntry(*self._entries[key[1]].row)
 
     def count(self, start: LogKey | None, end: LogKey) -> int:
-        """Return the number of these entries."""
+        """Return the number of entries from `start` to before `end`."""
         first: int = 0 if start is None else self._order.bisect_left(start)
         last: int = self._order.bisect_left(end)
         return max(0, last - first)
 
     def close(self) -> None:
-        """Do nothing, because the written state stays."""
+        """Do nothing, because the written state stays in memory."""

@@ -1,8 +1,8 @@
-"""Exclusive ownership of a file, under every name by which it can be opened.
+"""Exclusive ownership of a state file, under every name that the file has.
 
-Within a process, the device and inode of open files are recorded. Between processes, a file
-`<path>.lock` is locked. The file itself is also locked, if the system keeps that lock apart from
-those of SQLite (Linux).
+Within a process, a set has the device and inode of each open file. Between processes, the owner
+locks a file `<path>.lock`. In Linux, the owner also locks the file itself, where that does not
+disturb the locks of SQLite.
 """
 
 import os
@@ -20,17 +20,17 @@ if sys.platform == "linux":
 
 PRIVATE_FILE: Final = 0o600
 Inode = tuple[int, int]
-"""Device and inode, which are equal for all names of a file."""
+"""Device and inode of a file, which are equal for all its names."""
 
 _open: dict[Inode, "Ownership"] = {}
 _guard = Lock()
 
 
 class Ownership:
-    """Right to use a file, as long as it is held.
+    """Exclusive right to use a state file.
 
-    While it is held, no other code in this process may open and close the file. That would release
-    the locks of SQLite, which belong to the process.
+    While the right is held, no other code of this process may open and close the file. Closing the
+    file would release the locks of SQLite, which belong to the process.
     """
 
     def __init__(self, path: Path) -> None:
@@ -41,7 +41,7 @@ class Ownership:
         """The file that is owned."""
 
     def take(self) -> None:
-        """Take the file. If it does not exist, create it with mode 0600.
+        """Take the ownership of the file. If the file does not exist, create it with mode 0600.
 
         Raises:
             StateInUse: a process has it open, under this name or another one.
@@ -69,7 +69,7 @@ class Ownership:
             raise
 
     def release(self) -> None:
-        """Release the file. A second call does nothing."""
+        """Release the ownership of the file. A second call of `release` does nothing."""
         if self._descriptor is not None:
             if sys.platform == "linux":
                 flock(self._descriptor, LOCK_UN)  # a process that was forked shares the lock
@@ -81,7 +81,7 @@ class Ownership:
         self._beside.release()
 
     def forget(self) -> None:
-        """Release the file in a forked process. Only the owner keeps the lock."""
+        """Release the ownership in a forked process. The parent process keeps the lock."""
         if self._descriptor is not None:
             os.close(self._descriptor)
         self._descriptor = self.inode = None
@@ -114,7 +114,7 @@ if sys.platform != "win32":  # which does not fork
 
 
 def inode_of(path: Path) -> Inode | None:
-    """Return the identity of the file at a path, or None."""
+    """Return the device and inode of the file at a path, or None."""
     try:
         found = path.stat()
     except FileNotFoundError:

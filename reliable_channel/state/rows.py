@@ -1,4 +1,4 @@
-"""Rows of a state file with checksums, so that flipped bits on a disk are found."""
+"""Rows of a state file with checksums, which find flipped bits on a disk."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -9,13 +9,13 @@ from ..errors import StateCorrupt
 from ..sds.changes import Row, Value
 
 CHECKSUM: Final = "row_checksum"
-"""Last column of every table whose rows have a checksum."""
+"""Name of the last column in every table whose rows have a checksum."""
 
 
 def checksum(table: str, row: Sequence[Value]) -> int:
-    """Return a crc32 of the table's name and of type, length and bytes of each value.
+    """Return a crc32 of the table's name and of the type, length and bytes of each value.
 
-    It finds every flipped bit, and a row in another table or under another key.
+    The checksum finds every flipped bit, and a row in another table or under another key.
     """
     total = crc32(table.encode())
     for value in row:
@@ -33,7 +33,7 @@ def checksum(table: str, row: Sequence[Value]) -> int:
 
 
 def verified(path: Path, table: str, rows: Iterable[Row]) -> Iterator[Row]:
-    """Return the rows without their checksums.
+    """Yield the rows without their checksums, after a check.
 
     Raises:
         StateCorrupt: one does not fit its checksum.
@@ -45,7 +45,7 @@ def verified(path: Path, table: str, rows: Iterable[Row]) -> Iterator[Row]:
 
 
 def damaged(path: Path, why: str) -> StateCorrupt:
-    """Return the error for a damaged file."""
+    """Return the error for a damaged state file."""
     return StateCorrupt(
         f"{path} is damaged or no state ({why}); move it away and start without it, or bring back "
         "a copy"

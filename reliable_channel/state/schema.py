@@ -1,7 +1,7 @@
 """Tables of an SQLite state file, and their migrations.
 
-`user_version` counts the steps of `MIGRATIONS` that a file has been through. A file with more than
-this version knows is refused.
+The value `user_version` counts the `MIGRATIONS` that a file has been through. A file with a higher
+version than this package knows is refused.
 """
 
 import sqlite3
@@ -19,11 +19,11 @@ from . import change_log, continuity
 from .rows import CHECKSUM, damaged, verified
 
 APPLICATION_ID: Final = 0x52434853
-"""`RCHS` in the header of the file, which distinguishes it from other SQLite files."""
+"""Id `RCHS` in the header of a state file, which distinguishes it from other SQLite files."""
 UNRELEASED_ID: Final = 0x53445331
-"""`SDS1`, the header of files written before 0.1.0."""
+"""Id `SDS1` in the header of state files written before 0.1.0."""
 ENTRY_COLUMNS: Final = "message_id, sender_id, lamport_timestamp, content, retrieval_hint"
-"""Columns that the checksum of a log entry covers."""
+"""Names of the columns that the checksum of a log entry covers."""
 _NOT_SMALL: Final = ("identity", "log", change_log.TABLE, continuity.TABLE)
 """The tables that are not small ones of the core or the runtime."""
 _PAGE_BYTES: Final = [2**n for n in range(9, 17)]
@@ -31,7 +31,7 @@ _PAGE_BYTES: Final = [2**n for n in range(9, 17)]
 _BIG_ENDIAN_SUMS: Final = b"\x37\x7f\x06\x83"
 """The beginning of a WAL whose checksums are over big-endian words."""
 WHOLE_CHECK_BYTES: Final = 16 * 1024 * 1024
-"""Maximum size of a file that is checked whole when it is opened, in at most about 0.2 s."""
+"""Maximum size of a file (bytes) that is checked whole when it is opened, in about 0.2 s."""
 
 
 def _create(connection: sqlite3.Connection) -> None:
@@ -60,17 +60,17 @@ def _create(connection: sqlite3.Connection) -> None:
 
 
 MIGRATIONS: Final[tuple[Callable[[sqlite3.Connection], None], ...]] = (_create,)
-"""Migrations from the version of their position to the next one. The first accepts an empty file.
-After the first release, no migration is ever changed."""
+"""Migrations, each from the version of its position to the next version. The first migration
+accepts an empty file. After the first release, a migration is never changed."""
 
 
 def version(connection: sqlite3.Connection) -> int:
-    """Return the version of a file (0 for an empty one)."""
+    """Return the version of a state file (0 for an empty file)."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
 def examine(path: Path) -> None:
-    """Refuse a foreign file, before SQLite writes to it or to the files beside it.
+    """Refuse a file that is no state file, before SQLite writes to it.
 
     Raises:
         StateCorrupt: it is of before 0.1.0, of another application, or damaged.
@@ -142,7 +142,7 @@ def _fits(frame: bytes, sums: bytes, order: str) -> bool:
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Migrate a file to this version, in one transaction."""
+    """Migrate a state file to the current version, in one transaction."""
     begun = version(connection)
     if begun == len(MIGRATIONS):
         return
@@ -156,12 +156,12 @@ def migrate(connection: sqlite3.Connection) -> None:
 
 
 def seal(connection: sqlite3.Connection) -> None:
-    """Record the existing tables and indexes, in a transaction that changed them."""
+    """Record the tables and indexes of a file, in a transaction that changed them."""
     continuity.put(connection, "schema", _digest(connection))
 
 
 def check_whole(connection: sqlite3.Connection, path: Path) -> None:
-    """Check the structure of the file. Of a large file, check only the small tables.
+    """Check the structure of a state file. In a large file, only the small tables are checked.
 
     Raises:
         StateCorrupt: it is not.
@@ -181,7 +181,7 @@ def check_whole(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def create_small_table(connection: sqlite3.Connection, table: Table) -> None:
-    """Add a small table if it does not exist."""
+    """Add a small table, if the file does not have it."""
     (key, key_type), *others = table.columns
     columns = [f"{key} {key_type} PRIMARY KEY NOT NULL", *(f"{n} {kind}" for n, kind in others)]
     columns.append(f"{CHECKSUM} INTEGER NOT NULL")
@@ -191,7 +191,7 @@ def create_small_table(connection: sqlite3.Connection, table: Table) -> None:
 
 
 def small_tables(connection: sqlite3.Connection, path: Path) -> Iterator[tuple[str, list[Row]]]:
-    """Return the names and rows of all small tables.
+    """Yield the name and the rows of each small table.
 
     Raises:
         StateCorrupt: a row is damaged.

@@ -1,12 +1,11 @@
-"""State in an SQLite file in WAL mode, with one connection for writing and one for reading the log
-(`sqlite_archive.py`).
+"""Saved state in an SQLite file in WAL mode, with one writing connection and one reading
+connection.
 
-Most transactions are quick (`is_quick`). They only append to the WAL, so their caller does not need
-another thread.
+Most transactions are fast (`is_quick`). Fast transactions only append to the WAL, so their caller
+does not need another thread.
 
-Rows of small tables are first appended to one table (`change_log.py`). Log entries are written at
-once. Other modules check the file: `schema.py` (tables), `rows.py` (checksums), `continuity.py`
-(missing data) and `ownership.py` (other processes).
+Rows of small tables are first appended to one table (`change_log.py`). Log entries are written
+directly to their table. `schema.py`, `rows.py`, `continuity.py` and `ownership.py` check the file.
 """
 
 import os
@@ -36,13 +35,13 @@ _SYNCHRONOUS: Final[dict[Durability, str]] = {"process": "NORMAL", "power": "FUL
 PRIVATE_DIRECTORY: Final = 0o700
 WRITER_CACHE_KIB: Final = 16_384
 QUICK_CHANGES: Final = 300
-"""Number of changed rows and log entries up to which a transaction is quick."""
+"""Maximum number of changed rows and log entries in a transaction that counts as fast."""
 QUICK_BYTES: Final = 64 * 1024
-"""Number of written bytes up to which a transaction is quick."""
+"""Maximum number of written bytes in a transaction that counts as fast."""
 
 
 class SqliteStateStore:
-    """State of one participant in one file.
+    """Saved state of one participant in one SQLite file.
 
     Args:
         path: the file; its folder must exist.
@@ -78,7 +77,7 @@ class SqliteStateStore:
         """How often a reader has had to begin anew."""
 
     def open(self, identity: Identity) -> Saved:
-        """Open or begin the file.
+        """Open the state file, or create it.
 
         Raises:
             StateInUse, StateUnavailable, StateCorrupt, StateMismatch, StateVersionTooNew: the text
@@ -96,7 +95,7 @@ class SqliteStateStore:
             raise
 
     def is_quick(self, changes: Changes) -> bool:
-        """Return True if these changes are only appended, and only to the system's memory."""
+        """Return True if the changes are only appended to the WAL, in the memory of the system."""
         return (
             self._durability == "process"
             and self._connection is not None
@@ -162,11 +161,11 @@ class SqliteStateStore:
             self._checkpoints.run(connection)
 
     def archive(self) -> "SqliteArchive":
-        """Return the log for reading."""
+        """Return the archive of the log, for reading."""
         return SqliteArchive(self.path, lambda: self.epoch)
 
     def close(self) -> None:
-        """Close the file. A second call does nothing."""
+        """Close the state file. A second call of `close` does nothing."""
         if self._connection is not None and not self._is_unfinished:
             # A disk that fails now: the next start finds the file as after a crash.
             with suppress(sqlite3.Error, StateError):

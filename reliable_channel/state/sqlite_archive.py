@@ -1,4 +1,4 @@
-"""Log of an SQLite state file, for reading while its writer is open."""
+"""Archive of the log in an SQLite state file, for reading while the file is being written."""
 
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ _IN_ORDER: Final = "ORDER BY lamport_timestamp, message_id"
 
 
 class SqliteArchive:
-    """Log of a state file that a store has open, for reading in another thread.
+    """Archive of the log in a state file, for reading in another thread than the writer's.
 
     Raises:
         StateError: in each look-up; the file cannot be read.
@@ -34,7 +34,7 @@ class SqliteArchive:
         self._connection: sqlite3.Connection | None = None
 
     def get(self, message_id: str) -> LogEntry | None:
-        """Return the entry of an id, or None."""
+        """Return the entry of a message id, or None."""
         found = self._entries(
             "id_hash = :hash AND message_id = :id",
             {"hash": id_hash(message_id), "id": message_id},
@@ -42,9 +42,9 @@ class SqliteArchive:
         return found[0] if found else None
 
     def entries(self, start: LogKey | None, end: LogKey) -> Iterator[LogEntry]:
-        """Return the entries from `start` up to but not including `end`, in log order.
+        """Return the entries from `start` to before `end`, in log order.
 
-        It reads pages, because an open cursor would keep the writer from recycling its WAL.
+        The method reads pages, because an open cursor would keep SQLite from shortening the WAL.
         """
         after = start
         while True:
@@ -107,7 +107,7 @@ def _between(start: LogKey | None, end: LogKey) -> tuple[str, dict[str, Value]]:
 
 
 def log_entries(path: Path, rows: Sequence[tuple[Any, ...]]) -> list[LogEntry]:
-    """Return the entries of these rows.
+    """Return the log entries that the given rows contain.
 
     Raises:
         StateCorrupt: one is damaged.
@@ -116,12 +116,12 @@ def log_entries(path: Path, rows: Sequence[tuple[Any, ...]]) -> list[LogEntry]:
 
 
 def id_hash(message_id: str) -> int:
-    """Return the value of the index for an id."""
+    """Return the indexed hash of a message id."""
     return int.from_bytes(sha256(message_id.encode()).digest()[:8], signed=True)
 
 
 def state_error(path: Path, error: Exception) -> StateError:
-    """Return the state error for an error of SQLite."""
+    """Return the state error that corresponds to an error of SQLite."""
     # A primary result code stands in the low byte of an extended one.
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     # Python reports text that is not UTF-8 in two ways, neither of them with a code of SQLite's.

@@ -1,13 +1,13 @@
-"""Tests of the transport interface for pytest. Subclass `TransportSuite` and define how a transport
-is made.
+"""Tests of the transport interface, for pytest. Derive a class from `TransportSuite` that defines
+how a transport is made.
 
     class TestPigeons(TransportSuite):
         @asynccontextmanager
         async def network(self):
             yield lambda settings: PigeonTransport("pigeon://loft", settings)
 
-The tests run on asyncio and trio, by AnyIO's plugin for pytest. The network may lose a few
-messages, as UDP does, because missing ones are published again.
+AnyIO's plugin for pytest runs the tests on asyncio and trio. The network may lose a few messages,
+as UDP does, because the tests publish them again.
 """
 
 import os
@@ -44,9 +44,9 @@ from ..transport.settings import WakuSettings
 CONTENT_TOPIC: Final = "/reliable-channel/1/transport-suite/proto"
 SETTINGS: Final = WakuSettings(CONTENT_TOPIC)
 LONGEST_BYTES: Final = MAX_MESSAGE_BYTES
-"""Payload size that `max_message_bytes` allows by default."""
+"""Payload size (bytes) that `max_message_bytes` allows by default."""
 PATIENCE_S: Final = float(os.environ.get("RELIABLE_CHANNEL_TEST_PATIENCE_S", 30))
-"""Time after which a transport counts as hanging (s). Raise it on a busy machine."""
+"""Time after which a transport counts as hanging (s). Increase this time on a busy machine."""
 AGAIN_S: Final = 2.0
 """Time after which missing messages are published again (s)."""
 
@@ -61,35 +61,35 @@ class Listener:
         self.received: list[Received] = []
 
     async def listen(self) -> None:
-        """Receive messages of the transport until cancelled."""
+        """Receive messages of the transport until the task is cancelled."""
         while True:
             self.received += (await self.transport.receive()).messages
 
     def lacks(self, envelopes: Sequence[Envelope]) -> list[Envelope]:
-        """Return the messages that did not arrive."""
+        """Return the given messages that did not arrive at the listener."""
         here = {message.message_hash for message in self.received}
         return [envelope for envelope in envelopes if envelope.message_hash not in here]
 
 
 class TransportSuite:
-    """Interface of `reliable_channel.transport.Transport` as tests."""
+    """Tests of the interface `reliable_channel.transport.Transport`."""
 
     pytestmark: ClassVar = [pytest.mark.anyio]
 
     has_store: ClassVar[bool] = True
-    """True if the network keeps messages. Otherwise its transports must say so."""
+    """True if the network keeps messages in a Store. If False, the transports must report that
+    there is no Store."""
 
     def network(self) -> AbstractAsyncContextManager[MakeTransport]:
-        """Make a network for one test: yield a function that makes participants' transports, not
-        yet open.
+        """Make a network for one test, and yield a function that makes its transports.
 
-        Settings with another content topic mean another network.
+        Settings with another content topic must lead to another network.
         """
         raise NotImplementedError("say how a transport is made: see TransportSuite.network")
 
     @pytest.fixture(params=["asyncio", "trio"])
     def anyio_backend(self, request: pytest.FixtureRequest) -> str:
-        """Run on both event loops, in real time."""
+        """Return each of the two event loops, on which the tests run in real time."""
         return str(request.param)
 
     async def test_it_has_what_the_contract_names(self) -> None:
@@ -100,7 +100,8 @@ class TransportSuite:
             assert transport.has_store == self.has_store, "`has_store` differs from the suite's"
 
     async def test_hashes_agree_between_participants(self) -> None:
-        """Test that equal messages have equal hashes, and different messages different ones."""
+        """Test that equal messages have equal hashes, and that different messages have different
+        hashes."""
         async with self.participants(2) as (alice, bob):
             envelopes = [
                 transport.envelope(payload, timestamp_ns=at_ns, ephemeral=False, meta=meta)
@@ -134,7 +135,7 @@ class TransportSuite:
                 assert sources == {Source.LIVE}, "what `receive` returns needs Source.LIVE"
 
     async def test_the_longest_message_arrives_and_a_longer_one_is_refused(self) -> None:
-        """Test that a too long message is refused permanently (`retryable` is False), or
+        """Test that a message that is too long is refused permanently (`retryable` is False) or
         arrives."""
         async with self.participants(2) as (alice, bob), listening([bob]) as listeners:
             longest = envelope(alice, bytes(LONGEST_BYTES))
@@ -147,7 +148,7 @@ class TransportSuite:
                     assert not error.retryable, "a message that is too long must not be retryable"
 
     async def test_ephemeral_messages_arrive(self) -> None:
-        """Test that a sender receives its own message, as others do."""
+        """Test that a sender receives its own ephemeral message, as other participants do."""
         async with self.participants(2) as (alice, bob), listening([bob]) as listeners:
             typing = replace(envelope(alice, b"is typing"), ephemeral=True)
             again = await published(alice, [typing], listeners)
@@ -166,7 +167,7 @@ class TransportSuite:
             assert {m.payload for m in there.received} <= {b"other"}
 
     async def test_all_publish_at_once(self) -> None:
-        """Test sending by several tasks of several participants."""
+        """Test that several tasks of several participants can send at once."""
         async with self.participants(3) as transports, listening(transports) as listeners:
             sent = {
                 index: [envelope(transports[index], b"%d %d" % (index, n)) for n in range(12)]
@@ -211,8 +212,8 @@ class TransportSuite:
             assert after.message_hash in {m.message_hash for m in listeners[0].received}
 
     async def test_closing_is_the_end_and_may_be_said_twice(self) -> None:
-        """Test that a participant that left receives nothing, and the others continue. Its
-        publishing then fails, or is received."""
+        """Test that a participant that left receives no messages, while the others continue. If the
+        participant then publishes, the call fails or the message is received."""
         async with self.participants(2) as (alice, carol), listening([carol]) as listeners:
             bob = self._make(SETTINGS)
             await bob.open()
@@ -241,8 +242,8 @@ class TransportSuite:
                     assert word in {m.payload for m in listeners[0].received}
 
     async def test_the_store_gives_what_was_published_by_hash(self) -> None:
-        """Test that a query by hash leaves missing messages out. Without a Store the call must say
-        so."""
+        """Test that a query by hash leaves missing messages out. Without a Store, the call must
+        raise an error."""
         async with self.participants(2) as (alice, bob):
             envelopes = [envelope(alice, b"%d" % number, meta=b"m") for number in range(120)]
             for it in envelopes:
@@ -260,8 +261,7 @@ class TransportSuite:
             assert await bob.by_hash([]) == [], "no hashes must find no messages"
 
     async def test_the_store_gives_what_was_published_by_time(self) -> None:
-        """Test that a query by time returns stored messages oldest first, both ends included, and
-        no ephemeral ones."""
+        """Test that a query by time returns stored messages in order, and no ephemeral messages."""
         async with self.participants(2) as (alice, bob):
             envelopes = [envelope(alice, b"%d" % number) for number in range(130)]
             for it in envelopes:
@@ -308,7 +308,7 @@ class TransportSuite:
 
     @asynccontextmanager
     async def participants(self, count: int) -> AsyncIterator[list[Transport]]:
-        """Open the given number of transports of one network."""
+        """Open the given number of transports in one network."""
         async with self.network() as make:
             self._make = make
             async with AsyncExitStack() as stack:
@@ -316,7 +316,7 @@ class TransportSuite:
 
     @asynccontextmanager
     async def opened(self, settings: WakuSettings) -> AsyncIterator[Transport]:
-        """Add a participant to the network of `participants`."""
+        """Add a transport to the network that `participants` opened."""
         transport = self._make(settings)
         await transport.open()
         try:
@@ -326,13 +326,13 @@ class TransportSuite:
 
 
 def envelope(transport: Transport, payload: bytes, *, meta: bytes = b"") -> Envelope:
-    """Return a message with the current time. No two have the same time."""
+    """Return an envelope with the current time, which no other envelope has."""
     return transport.envelope(payload, timestamp_ns=_now_ns(), ephemeral=False, meta=meta)
 
 
 @asynccontextmanager
 async def listening(transports: Sequence[Transport]) -> AsyncIterator[list[Listener]]:
-    """Let participants listen inside the context."""
+    """Let all participants receive messages inside the `async with` block."""
     listeners = [Listener(transport) for transport in transports]
     async with anyio.create_task_group() as tasks:
         for listener in listeners:
@@ -344,8 +344,8 @@ async def listening(transports: Sequence[Transport]) -> AsyncIterator[list[Liste
 async def published(
     transport: Transport, envelopes: Sequence[Envelope], listeners: Sequence[Listener]
 ) -> set[bytes]:
-    """Publish until all participants have all messages. Return the hashes of those that were
-    published again."""
+    """Publish messages until all participants have all of them. Return the hashes of the messages
+    that were published again."""
     again: set[bytes] = set()
     with anyio.fail_after(PATIENCE_S):
         waiting = list(envelopes)
@@ -362,7 +362,7 @@ async def published(
 
 
 async def eventually(look: Callable[[], Awaitable[list[Received]]], count: int) -> list[Received]:
-    """Query until a Store has that many messages, because it may take a moment."""
+    """Query a Store until it has `count` messages, because storing may take a moment."""
     with anyio.fail_after(PATIENCE_S):
         while True:
             found = await look()
@@ -372,7 +372,7 @@ async def eventually(look: Callable[[], Awaitable[list[Received]]], count: int) 
 
 
 async def heard(channel: ReliableChannel, count: int) -> None:
-    """Wait until a channel has delivered that many messages."""
+    """Wait until a channel has delivered `count` messages."""
     async for event in channel.events():
         count -= isinstance(event, MessageReceived)
         if not count:
@@ -382,7 +382,7 @@ async def heard(channel: ReliableChannel, count: int) -> None:
 def assert_once(
     received: Sequence[Received], envelopes: Sequence[Envelope], again: Collection[bytes] = ()
 ) -> None:
-    """Check that each message arrived once, except repeated ones, and that no other message
+    """Check that each message arrived once, except repeated messages, and that no other message
     arrived."""
     counts = Counter(message.message_hash for message in received)
     assert not [h.hex() for h, n in counts.items() if n > 1 and h not in again], "arrived twice"

@@ -8,18 +8,18 @@ from waku._userinfo import masked_address as masked_address
 from waku._userinfo import masked_text as masked_text
 
 LIBP2P: Final = "libp2p://"
-"""Scheme before addresses of service peers, which commas separate."""
+"""Scheme before a list of addresses of service peers, separated by commas."""
 _PEERS: Final = ("/", "enrtree://", "enr:")
 """How addresses of service peers begin, where they stand alone."""
 
 
 def default_content_topic(channel_id: str) -> str:
-    """Return the default content topic of a channel: `/reliable-channel/1/<channel id>/proto`."""
+    """Return the default content topic of a channel, `/reliable-channel/1/<channel id>/proto`."""
     return f"/reliable-channel/1/{re.sub(r'[^A-Za-z0-9._-]', '-', channel_id)}/proto"
 
 
 def checked_address(url: str) -> str:
-    """Return a node address in its normal form, if there is one.
+    """Return a node address in its normal form, or raise an error.
 
     Raises:
         ValueError: it is no address.
@@ -37,9 +37,10 @@ def checked_address(url: str) -> str:
 
 
 def checked_addresses(node: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return the addresses of one or several nodes, each once. Return nothing if `node` is None.
+    """Return the addresses of one or several nodes, each once. If `node` is None, return no
+    address.
 
-    Several addresses of service peers over libp2p become one, because one client uses them.
+    Addresses of service peers over libp2p are joined into one, because one client uses them all.
 
     Raises:
         ValueError: one of them is no address, or the list is empty.

@@ -1,6 +1,7 @@
-"""Transport interface: broadcast without promises, and a store of broadcast messages.
+"""Transport interface, to broadcast messages without guarantees and to query a Store.
 
-A transport may lose, repeat, delay and reorder messages. The channel above it makes up for that.
+A transport may lose, repeat, delay and reorder messages. The channel that uses a transport repairs
+these faults.
 """
 
 from collections.abc import AsyncGenerator, Sequence
@@ -17,7 +18,7 @@ HASH_BYTES: Final = 32
 
 
 class TransportError(ReliableChannelError):
-    """The transport could not execute a call. `retryable` is True if the same call may work
+    """The transport could not execute a call. `retryable` is True if the same call may succeed
     later."""
 
     def __init__(self, message: str, *, retryable: bool = True) -> None:
@@ -26,7 +27,7 @@ class TransportError(ReliableChannelError):
 
 
 class StoreUnavailable(TransportError):
-    """No Store can be queried at the moment. Sending and receiving may continue."""
+    """No Store can be queried now. Sending and receiving may continue."""
 
 
 class Source(Enum):
@@ -38,55 +39,57 @@ class Source(Enum):
 
 @value
 class Envelope:
-    """Bytes ready to be broadcast, with the hash that they will have on the transport."""
+    """Bytes ready to be broadcast, with the hash that identifies them on the transport."""
 
     payload: bytes
     timestamp_ns: int
     ephemeral: bool
     message_hash: bytes
-    """32-byte hash that others receive as the retrieval hint. `publish` may correct it."""
+    """Hash (32 bytes) that other participants receive as the retrieval hint. If the transport
+    changes the hash, `publish` returns the changed envelope."""
     meta: bytes = b""
-    """Clear bytes besides the payload, at most 64. They are part of the hash."""
+    """Unencrypted bytes that are sent with the payload, at most 64. The message hash also covers
+    these bytes."""
     urgent: bool = True
-    """True if it goes before other messages that wait for the same node, as content does."""
+    """True if the message is sent before others that wait for the same node, as content is."""
 
 
 @value
 class Received:
-    """Bytes that a participant has broadcast."""
+    """Message that a participant has broadcast, as it arrived."""
 
     payload: bytes
     message_hash: bytes
     timestamp_ns: int
-    """Time by the sender's clock."""
+    """Time of sending by the sender's clock (ns)."""
     source: Source
     meta: bytes = b""
 
 
 @value
 class Batch:
-    """Messages that arrived since the last call."""
+    """Messages that arrived since the last call of `receive`."""
 
     messages: Sequence[Received]
     gap: str = ""
-    """Reason why messages may be missing before these, such as an overflowed cache. Empty if
-    nothing suggests it."""
+    """Reason why messages before this batch may be missing, such as an overflowed cache. The text
+    is empty if no message seems to be missing."""
 
 
 @runtime_checkable
 class Transport(Protocol):
-    """Transport of one content topic in one network. Several tasks may send, one receives, and one
-    queries Store. Derive it from `BaseTransport`, which has the methods that only some networks
-    need.
+    """Transport of one content topic in one network. Several tasks may send, one task receives, and
+    one task queries Store. Derive a transport from `BaseTransport`, which has the methods that only
+    some networks need.
 
-    One task calls `open` and `aclose`, and closes last what it opened first. A transport may
-    therefore keep a task group open in between.
+    One task calls `open` and `aclose`, and closes transports in the reverse order. A transport may
+    therefore keep a task group open between the two calls.
     """
 
     @property
     def has_store(self) -> bool:
-        """False if the network keeps no messages. Store is then never queried, and only other
-        participants can repair."""
+        """True if the network keeps messages in a Store. If False, the Store is never queried, and
+        only other participants can repair."""
         ...
 
     async def open(self) -> None:
@@ -98,13 +101,13 @@ class Transport(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Unsubscribe and release everything. A second call does nothing."""
+        """Unsubscribe and release all resources. A second call of `aclose` does nothing."""
         ...
 
     def envelope(
         self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
     ) -> Envelope:
-        """Wrap bytes for dispatch, without I/O."""
+        """Make an envelope for bytes, without I/O."""
         ...
 
     async def publish(self, envelope: Envelope) -> Envelope | None:
@@ -120,10 +123,11 @@ class Transport(Protocol):
         ...
 
     async def receive(self) -> Batch:
-        """Wait for messages. An empty batch is a sign of life.
+        """Wait for messages of the content topic. An empty batch shows that the transport is
+        working.
 
-        After `aclose` it raises, or returns an empty batch. Messages of a Store have
-        `source=Source.STORE` (in `by_hash` and `by_time`), and all others `Source.LIVE`.
+        After `aclose` the method raises an error, or returns an empty batch. Messages from
+        `by_hash` and `by_time` have the source `Source.STORE`, all others `Source.LIVE`.
 
         Raises:
             TransportError: the subscription is broken; `receive` again mends it where it can.
@@ -131,7 +135,8 @@ class Transport(Protocol):
         ...
 
     async def by_hash(self, hashes: Sequence[bytes]) -> list[Received]:
-        """Fetch stored messages by their hashes. Missing messages are left out.
+        """Fetch stored messages by their hashes. Messages that the Store does not have are left
+        out.
 
         Raises:
             StoreUnavailable: no store answers.
@@ -148,11 +153,11 @@ class Transport(Protocol):
         ...
 
     def renew(self) -> None:
-        """Subscribe again at the next opportunity, because the subscription seems dead."""
+        """Subscribe again at the next opportunity, because the subscription seems to have ended."""
         ...
 
     async def handed_over(self) -> None:
-        """Wait a second or two at most, while others fetch the last published messages from this
+        """Wait at most two seconds, while others fetch the last published messages from this
         transport."""
         ...
 
@@ -161,28 +166,28 @@ class Transport(Protocol):
         ...
 
     async def nodes_changed(self) -> None:
-        """Wait until a node's state changes."""
+        """Wait until the state of a node changes."""
         ...
 
 
 class BaseTransport:
-    """Methods of a `Transport` that only some networks need, with the behaviour of the others."""
+    """Default methods of a `Transport` that only some networks need to replace."""
 
     @property
     def has_store(self) -> bool:
-        """True, because the network keeps messages, even if its Store is away at the moment."""
+        """True, because most networks keep messages, even if their Store is away now."""
         return True
 
     def renew(self) -> None:
-        """Do nothing, because a subscription never seems dead."""
+        """Do nothing, because the subscription of this transport never ends silently."""
 
     async def handed_over(self) -> None:
         """Return at once, because a published message no longer needs this transport."""
 
     def nodes(self) -> tuple[NodeHealth, ...]:
-        """Report no node, because the network has no nodes."""
+        """Return no node, because the network has no nodes."""
         return ()
 
     async def nodes_changed(self) -> None:
-        """Wait until cancelled, because there is no node."""
+        """Wait until cancelled, because the network has no nodes."""
         await anyio.sleep_forever()

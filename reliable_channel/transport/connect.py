@@ -1,4 +1,4 @@
-"""Built-in transports by their URLs, and the process's embedded node for channels without one."""
+"""Built-in transports by their URLs, and the embedded node for channels that name no node."""
 
 import logging
 import re
@@ -37,7 +37,8 @@ WAKU_SCHEMES: Final = ("http", "https", "waku+http", "waku+https")
 def waku_transport(
     url: str, settings: WakuSettings, shared: "HubNode | None" = None
 ) -> "NodeTransport":
-    """Return a transport of a Waku node: `http://`, `https://`, `waku+http://`, `waku+https://`.
+    """Return a transport through a Waku node (`http://`, `https://`, `waku+http://`,
+    `waku+https://`).
 
     Raises:
         ValueError: it names no host.
@@ -48,7 +49,7 @@ def waku_transport(
 
 
 def hub_node(url: str, settings: WakuSettings) -> "HubNode":
-    """Return a node whose REST API a hub's topics share, for the same URLs.
+    """Return a node for a hub, whose topics share the node's REST API.
 
     Raises:
         ValueError: it names no host.
@@ -64,8 +65,8 @@ def _rest_address(url: str) -> str:
 
 
 def messaging_transport(url: str, settings: WakuSettings) -> "MessagingTransport":
-    """Return a transport of a node's messaging layer: `waku+messaging://host:port`, and
-    `waku+messaging+https://…`.
+    """Return a transport through a node's messaging layer (`waku+messaging://host:port`,
+    `waku+messaging+https://…`).
 
     Raises:
         ValueError: it names no host, or the channel is on a static shard.
@@ -86,7 +87,7 @@ def _http_address(address: str) -> str:
 
 
 def light_transport(url: str, settings: WakuSettings) -> "LightTransport":
-    """Return a transport over service peers: `libp2p:///dns4/…`, with commas between addresses.
+    """Return a transport over service peers (`libp2p:///dns4/…`, addresses separated by commas).
 
     Raises:
         ValueError: an address is invalid or cannot be dialled, or the extra is not installed.
@@ -98,7 +99,7 @@ def light_transport(url: str, settings: WakuSettings) -> "LightTransport":
 
 
 def on_network(network: str, settings: WakuSettings) -> tuple[WakuSettings, tuple[str, ...]]:
-    """Return the settings of a named network, and its entry nodes.
+    """Return the settings of a named network, and the addresses of its entry nodes.
 
     Raises:
         ValueError: an unknown name, a bad file, or the extra is not installed.
@@ -124,7 +125,7 @@ def on_network(network: str, settings: WakuSettings) -> tuple[WakuSettings, tupl
 
 @contextmanager
 def needs_libp2p(argument: str) -> Iterator[None]:
-    """Name the missing extra if a package of it is not installed."""
+    """Name the extra to install if a package of the extra is missing."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -136,8 +137,7 @@ def needs_libp2p(argument: str) -> Iterator[None]:
 
 
 async def embedded_transport(settings: WakuSettings, stack: AsyncExitStack) -> "WakuTransport":
-    """Return access to the embedded node that all channels without a node share, as long as `stack`
-    is open."""
+    """Return a transport through the embedded node that channels without a node share."""
     from .shared_node import shared_node
     from .waku import WakuTransport
 

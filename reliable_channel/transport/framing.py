@@ -1,6 +1,6 @@
-"""Message format on a network other than Waku, with a header before the payload.
+"""Message format for networks other than Waku, with a header before the payload.
 
-The hash is the same as in Waku, so a message that also travels through a node has one hash.
+The hash is the same as in Waku, so a message that also passes a Waku node keeps its hash.
 """
 
 from struct import Struct
@@ -31,17 +31,17 @@ class WakuFraming:
     def envelope(
         self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
     ) -> Envelope:
-        """Wrap bytes under the hash that a Waku node would give them."""
+        """Make an envelope for bytes, with the hash that a Waku node would give them."""
         digest = self._hash(payload, timestamp_ns, meta)
         return Envelope(payload, timestamp_ns, ephemeral, digest, meta)
 
     def body(self, envelope: Envelope) -> bytes:
-        """Encode timestamp, meta and payload."""
+        """Encode the timestamp, the meta bytes and the payload of an envelope."""
         beside = _BESIDE.pack(envelope.timestamp_ns, len(envelope.meta))
         return beside + envelope.meta + envelope.payload
 
     def received(self, body: bytes) -> Received | None:
-        """Decode a message, or return None for other bytes."""
+        """Decode a message, or return None for bytes of another format."""
         try:
             timestamp_ns, meta_bytes = _BESIDE.unpack_from(body)
             start = _BESIDE.size + meta_bytes

@@ -1,8 +1,8 @@
-"""Many channels on few subscriptions.
+"""Hub that serves many channels by few subscriptions.
 
-Reading a node's cache empties it, and each read costs a request. A bot in 200 channels on 5 content
-topics reads 5 topics through a hub, not 200. A message goes to the channel that it names. An
-encrypted one that cannot be read goes to all channels of its topic.
+Reading a node's cache empties the cache, and each read costs a request. Through a hub, a bot in 200
+channels on 5 content topics reads 5 topics, not 200. The hub gives a message to the channel that
+the message names. An encrypted message that the hub cannot read goes to all channels of its topic.
 """
 
 from collections import deque
@@ -30,17 +30,17 @@ from .hub_store import TopicStore
 __all__ = ["Hub", "HubTransport"]
 
 QUEUE_LIMIT: Final = 10_000
-"""Messages that wait for one channel. The oldest are left to Store, as with a full cache of a
-node."""
+"""Maximum number of messages that wait for one channel. The oldest messages are dropped and can be
+fetched from Store."""
 RETRY_S: Final = 0.5
 
 ChannelOf = Callable[[bytes], str | None]
-"""Function that returns the channel of a payload, or None if it cannot be read."""
+"""Function that returns the channel id in a payload, or None if the payload cannot be read."""
 
 
 class Hub:
-    """Hub with one subscription for each content topic, shared by channels. Use it in `async with`,
-    around the channels.
+    """Hub with one subscription for each content topic, which channels share. Open the hub with
+    `async with` before the channels.
 
     Args:
         connect: makes a transport for a content topic; the hub opens and closes it.
@@ -54,12 +54,12 @@ class Hub:
         self._tasks: TaskGroup | None = None
 
     def transport(self, content_topic: str, channel_id: str) -> "HubTransport":
-        """Return a channel's access to the hub, for `ReliableChannel(transport=…)`."""
+        """Return the transport of one channel, for `ReliableChannel(transport=…)`."""
         return HubTransport(self, content_topic, channel_id)
 
     @property
     def content_topics(self) -> tuple[str, ...]:
-        """Topics that are read at the moment."""
+        """Content topics that the hub reads now."""
         return tuple(sorted(self._topics))
 
     async def __aenter__(self) -> Self:
@@ -78,7 +78,7 @@ class Hub:
         self._topics.clear()
 
     async def join(self, member: "HubTransport") -> "_Topic":
-        """Add a channel to its topic. The first one opens the subscription.
+        """Add a channel to its content topic. The first channel of a topic opens the subscription.
 
         Raises:
             TransportError: the hub is not in use, or the node does not answer.
@@ -98,7 +98,8 @@ class Hub:
         return topic
 
     async def leave(self, member: "HubTransport") -> None:
-        """Remove a channel. The last one of a topic ends the subscription."""
+        """Remove a channel from its content topic. The last channel of a topic ends the
+        subscription."""
         topic = self._topics.get(member.content_topic)
         if topic is None or member not in topic.members:
             return
@@ -254,7 +255,7 @@ class HubTransport(BaseTransport):
         return self._ours(await self._shared().by_hash(hashes))
 
     async def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
-        """Fetch by time, together with the other channels of the topic."""
+        """Fetch stored messages by time, in one query with other channels of the content topic."""
         self._shared()
         assert self._topic is not None
         pages = self._topic.store.by_time(self.channel_id, start_ns, end_ns)
@@ -263,18 +264,19 @@ class HubTransport(BaseTransport):
                 yield page
 
     def renew(self) -> None:
-        """Renew the topic's subscription, for all its channels."""
+        """Renew the subscription of the content topic, for all its channels."""
         self._shared().renew()
 
     def nodes(self) -> tuple[NodeHealth, ...]:
         return () if self._topic is None else self._topic.transport.nodes()
 
     async def nodes_changed(self) -> None:
-        """Wait until a node's state changes."""
+        """Wait until the state of a node changes."""
         await self._shared().nodes_changed()
 
     def arrive(self, messages: Sequence[Received], gap: str) -> None:
-        """Accept messages for this channel. An empty list wakes no task."""
+        """Add messages for this channel to its queue. If the list of messages is empty, no task
+        wakes up."""
         if not messages and not gap:
             return
         if len(self._queue) + len(messages) > QUEUE_LIMIT:

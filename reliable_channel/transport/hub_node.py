@@ -1,9 +1,10 @@
-"""One node's REST API for the content topics of a hub: connections, reads and subscriptions.
+"""Access to one node's REST API for all content topics of a hub.
 
 Each read costs a request, and a hub may have a thousand topics. nwaku keeps unread messages by
-pubsub topic as well as by content topic. One read of a shard therefore serves all its topics. Its
-cache has one reader. If a read brings a foreign topic, another program reads there too, and the hub
-reads each topic by itself. go-waku keeps unread messages by subscription.
+pubsub topic as well as by content topic. One read of a shard therefore returns the messages of all
+its topics. Only one program can read such a cache. If a read returns a foreign topic, another
+program reads there too, and the hub reads each topic alone. go-waku keeps unread messages by
+subscription, so the hub reads each topic alone.
 """
 
 import logging
@@ -29,35 +30,36 @@ __all__ = ["HubNode", "ReadBy", "TopicReader"]
 _log: Final = logging.getLogger("reliable_channel")
 
 ReadBy = Literal["relay", "shard", "filter"]
-"""API of a subscription: a content topic by relay, a static shard by relay, or filter."""
+"""API of a subscription, which is a content topic or a static shard by relay, or a filter."""
 _Key = tuple[ReadBy, str, str | None]
 """API, shard, and the content topic of a lane that reads a single one."""
 MIN_INTERVAL_MS: Final = 10
 MAX_INTERVAL_MS: Final = 100
-"""Longest time between two reads of a recently active lane."""
+"""Longest time between two reads of a lane that was active a moment ago (ms)."""
 ACTIVE_S: Final = 10.0
-"""Time after a message in which its lane counts as active."""
+"""Time after a message in which its lane counts as active (s)."""
 IDLE_LOOKS_PER_S: Final = 5
-"""Requests for all idle lanes together."""
+"""Maximum number of requests a second for all idle lanes together."""
 MAX_IDLE_S: Final = 10.0
-"""Longest time between two reads of a topic that is read by itself."""
+"""Longest time between two reads of a topic that is read alone (s)."""
 MAX_SHARD_IDLE_S: Final = 1.0
-"""Longest time between two reads of a shard, whose topics share one small cache."""
+"""Longest time between two reads of a shard, whose topics share one small cache (s)."""
 SIGN_OF_LIFE_S: Final = 15.0
-"""Longest wait of a reader, so that its topic checks its subscription."""
+"""Longest wait of a topic's reader, after which the topic checks its subscription (s)."""
 RETRY_S: Final = 1.0
 CHECKED_EVERY: Final = 10
-"""Reads of a shard after which one topic is read by itself, because the node may have forgotten
-one."""
+"""Number of reads of a shard after which one topic is read alone, to check that the node serves
+it."""
 UNREAD: Final = 8
-"""Own messages after which their lanes are read at once. After twice as many, further ones wait.
-With `MAX_REQUESTS` on their way they still fit into a node's cache."""
+"""Number of own messages after which their lanes are read at once. After twice as many own
+messages, further messages wait. With `MAX_REQUESTS` more messages being sent, all of them still fit
+into a node's cache."""
 MAX_TOPICS: Final = 100
-"""Content topics of one request (12/WAKU2-FILTER)."""
+"""Maximum number of content topics in one request (12/WAKU2-FILTER)."""
 UNSUBSCRIBES_EVERY_S: Final = 1.0
-"""Time in which topics gather that need no subscription any more."""
+"""Time in which topics without a reader are collected before the hub unsubscribes (s)."""
 UNSUBSCRIBE_LIMIT_S: Final = 5.0
-"""Longest time that a new subscription waits for the end of earlier ones."""
+"""Longest time that a new subscription waits until earlier subscriptions have ended (s)."""
 
 
 class TopicReader:
@@ -73,7 +75,7 @@ class TopicReader:
         self._came = Notifier()
 
     async def read(self) -> list[WakuMessage]:
-        """Wait for messages. An empty list is a sign of life.
+        """Wait for messages of the content topic. An empty list shows that the node answers.
 
         Raises:
             WakuError: the node does not answer, or has forgotten the subscription.
@@ -88,19 +90,20 @@ class TopicReader:
         return messages
 
     def take_gap(self) -> str:
-        """Return once the reason why messages may be missing before those that were read."""
+        """Return, and then delete, the reason why messages before the last read may be missing."""
         gap, self.gap = self.gap, ""
         return gap
 
     def put(self, messages: Sequence[WakuMessage], gap: str) -> None:
-        """Keep messages for the reader, or show it that the node answers."""
+        """Give messages to the reader, or show with an empty list that the node answers."""
         self._messages += messages
         self.gap = gap or self.gap
         self._error = None
         self._notify()
 
     def fail(self, error: WakuError, *, is_certain: bool = True) -> None:
-        """Note a failure, by which messages may be missing, and raise it if it is certain."""
+        """Note a failure that may have lost messages, and raise it in the reader if it is
+        certain."""
         self.gap = self.gap or str(error)
         if is_certain:
             self._error = error
@@ -142,7 +145,8 @@ class _Lane:
 
 
 class HubNode:
-    """Node that the topics of a hub share. `run` reads until it is cancelled.
+    """Node whose REST API the topics of a hub share. The method `run` reads messages until it is
+    cancelled.
 
     Args:
         url: its address, without a token.
@@ -176,7 +180,7 @@ class HubNode:
         """Looks in a row that the node did not answer."""
 
     async def run(self) -> None:
-        """Read each lane when it is due, and end subscriptions, until cancelled."""
+        """Read each lane when a read is due, and end unused subscriptions, until cancelled."""
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._end_subscriptions, name="reliable_channel.hub_unsubscriber")
             await self._look_in_turns()
@@ -198,14 +202,14 @@ class HubNode:
             await self.client.aclose()
 
     def relay_peers(self, shard: str) -> RelayPeers:
-        """Return the monitor of the node's peers on a shard."""
+        """Return the monitor of the node's mesh peers on a shard."""
         if shard not in self._peers:
             self._peers[shard] = RelayPeers(self.client, shard)
         return self._peers[shard]
 
     @asynccontextmanager
     async def subscribing(self) -> AsyncIterator[None]:
-        """Subscribe and join inside: no request to end a subscription overtakes it."""
+        """Hold off requests that end a subscription, so that none overtakes a new subscription."""
         self._subscribing += 1
         try:
             async with self._unsubscribing:  # until the earlier ones have ended
@@ -216,7 +220,7 @@ class HubNode:
             self._is_unneeded.notify()
 
     async def join(self, content_topic: str, shard: str, read_by: ReadBy) -> TopicReader:
-        """Start to read a subscribed topic.
+        """Start to read a content topic that is subscribed.
 
         Raises:
             WakuError: the node does not answer.
@@ -231,7 +235,7 @@ class HubNode:
         return reader
 
     def leave(self, reader: TopicReader, *, unsubscribe: bool) -> None:
-        """End a reader, and the subscription if no other reader has its topic."""
+        """End a reader, and the subscription of its topic if no other reader uses that."""
         others = self._readers[reader.content_topic]
         others.remove(reader)
         if not others:
@@ -248,9 +252,9 @@ class HubNode:
         self._changed.notify()
 
     async def published(self, reader: TopicReader) -> None:
-        """Note an own message of a reader's topic, which the node will return.
+        """Note that an own message of a topic was published, which the node will return.
 
-        The node's cache is small, so a burst of own messages waits for reads.
+        A node's cache is small, so many own messages in a row wait for reads.
         """
         lane = self._lanes[self._places[reader]]
         lane.unread += 1
@@ -265,7 +269,7 @@ class HubNode:
             await self._looked.wait(RETRY_S)
 
     def revived(self, shard: str, why: str, now_s: float) -> None:
-        """Note that a subscription is made anew, for all topics of its shard."""
+        """Note that a subscription was made again, for all topics of its shard."""
         self.revived_s[shard] = now_s
         for lane in self._lanes.values():
             if lane.shard == shard:

@@ -1,7 +1,7 @@
-"""Store queries of several content topics of a hub, which one request answers.
+"""Store queries of a hub, in which one request asks for several content topics.
 
-Each channel asks the Store once a minute whether something is missing, and nearly always nothing
-is. A thousand requests for nothing would keep a hub and its node busy.
+Each channel queries the Store once a minute for missing messages, and usually misses no message. A
+thousand separate requests without a result would keep a hub and its node busy.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -18,11 +18,12 @@ from waku.models import StorePage, StoreQuery
 __all__ = ["StoreQueries"]
 
 SPACING_S: Final = 1.0
-"""Time between two requests (s), in which the queries of other topics gather."""
+"""Minimum time between two requests, in which queries of other topics are collected (s)."""
 MAX_TOPICS: Final = 100
-"""Content topics of one request (13/WAKU2-STORE)."""
+"""Maximum number of content topics in one request (13/WAKU2-STORE)."""
 MAX_TOPIC_BYTES: Final = 3_000
-"""Length of the topics in the address of one request. A node takes some 8 kB altogether."""
+"""Maximum length of the topics in the URL of one request (bytes). A node accepts URLs of about 8
+kB."""
 
 Store = Callable[[StoreQuery], Awaitable[StorePage]]
 
@@ -106,7 +107,7 @@ class _Line:
 
 
 class StoreQueries:
-    """Asks the Store of one node, first pages of several topics together.
+    """Client of one node's Store, which fetches the first pages of several topics in one request.
 
     Args:
         store: returns a page of one query.
@@ -117,7 +118,7 @@ class StoreQueries:
         self._lines: dict[tuple[StoreQuery, int], _Line] = {}
 
     async def page(self, query: StoreQuery) -> StorePage:
-        """Return a page of a query.
+        """Return a page of messages for a query.
 
         Raises:
             WakuError: the node does not answer, or refuses the query.

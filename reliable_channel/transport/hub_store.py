@@ -1,7 +1,7 @@
-"""Store queries of the channels of one content topic, combined into one query to the Store.
+"""Store queries of the channels of one content topic, combined into one query.
 
-A Store finds messages by content topic, not by channel. If a hundred channels share a topic and
-search at the same time, each would fetch the messages of all.
+A Store finds messages by content topic, not by channel. If a hundred channels searched one topic at
+the same time, each would fetch all messages.
 """
 
 from collections import deque
@@ -17,12 +17,13 @@ from .base import Received, StoreUnavailable, Transport
 __all__ = ["TopicStore"]
 
 SPACING_S: Final = 1.0
-"""Time between two queries (s), in which those of other channels gather."""
+"""Minimum time between two queries, in which queries of other channels are collected (s)."""
 _CLOSED: Final = "the hub's topic is closed"
 PAGES_AHEAD: Final = 4
-"""Pages that wait for a slow channel."""
+"""Maximum number of pages that wait for a slow channel."""
 PATIENCE_S: Final = 1.0
-"""Longest time (s) that others wait for a slow channel. It then asks again from its last page."""
+"""Longest time that other channels wait for a slow channel (s). The slow channel then queries again
+from its last page."""
 
 
 class _Asker:
@@ -56,7 +57,7 @@ class _Asker:
 
 
 class TopicStore:
-    """Queries by time of one content topic.
+    """Store queries by time of one content topic.
 
     Args:
         transport: the topic's transport.
@@ -77,13 +78,14 @@ class TopicStore:
         """A page was taken, or another channel asks."""
 
     def close(self) -> None:
-        """Answer no further query, and end the tasks."""
+        """Answer no further queries, and end the tasks."""
         self._is_closed = True
 
     async def by_time(
         self, channel_id: str, start_ns: int, end_ns: int
     ) -> AsyncGenerator[list[Received], None]:
-        """Fetch a channel's messages by time, including those that name no channel.
+        """Fetch the stored messages of a channel by time, and messages whose channel cannot be
+        read.
 
         Raises:
             StoreUnavailable: no Store answers.

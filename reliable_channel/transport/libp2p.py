@@ -1,7 +1,8 @@
-"""Waku without running a node: light push, filter and Store with service peers over libp2p.
+"""Waku without an own node, by light push, filter and Store through service peers over libp2p.
 
-The address is `libp2p:///dns4/node.example/tcp/8000/wss/p2p/16Uiu2…`, with commas between several.
-A channel's `node` accepts addresses without the scheme, and `enrtree://…` too.
+The address is `libp2p:///dns4/node.example/tcp/8000/wss/p2p/16Uiu2…`, with commas between
+addresses. The option `node` of a channel also accepts addresses without the scheme, and
+`enrtree://…`.
 """
 
 from collections.abc import Sequence
@@ -34,7 +35,7 @@ from .waku_topic import OnTopic, translated
 __all__ = ["LightTransport"]
 
 SIGN_OF_LIFE_S: Final = 15.0
-"""Time after which an empty batch is returned."""
+"""Time after which `receive` returns an empty batch (s)."""
 MAX_BATCH: Final = 200
 
 
@@ -61,7 +62,7 @@ class LightTransport(OnTopic):
         """Ends the wait for messages when there is something else to say."""
 
     async def open(self) -> None:
-        """Dial, unless another channel of this event loop has dialled, and subscribe.
+        """Connect, unless another channel of this event loop is connected, and subscribe.
 
         Raises:
             TransportError: no service peer can be reached, or none of this network.
@@ -77,7 +78,8 @@ class LightTransport(OnTopic):
             self._stack = stack.pop_all()
 
     async def aclose(self) -> None:
-        """Unsubscribe. The last channel closes the connections."""
+        """Unsubscribe from the content topic. The last channel closes the connections to the
+        service peers."""
         stack, self._stack, self._messages, self._shared = self._stack, None, None, None
         if stack is not None:
             await stack.aclose()
@@ -94,7 +96,7 @@ class LightTransport(OnTopic):
             await client.light_push(message, shard, urgent=envelope.urgent)
 
     async def receive(self) -> Batch:
-        """Wait for pushed messages of the topic.
+        """Wait for messages of the topic that a service peer pushes.
 
         Raises:
             TransportError: no peer pushes at the moment; the client looks for others by itself.
@@ -118,7 +120,7 @@ class LightTransport(OnTopic):
         return Batch(received, gap)
 
     def renew(self) -> None:
-        """Renew the subscription, because it seems dead."""
+        """Renew the subscription, because it seems to have ended."""
         if self._shared is not None:
             self._shared.client.renew()
 

@@ -8,8 +8,8 @@ from .base import Batch, Envelope, NodeHealth, Received, Transport
 
 
 class LossyTransport:
-    """Transport that drops a share of live messages by a seed. Messages fetched from Store arrive
-    completely.
+    """Transport that drops a share of the live messages, chosen by a seed. Messages that are
+    fetched from Store always arrive.
 
     Raises:
         ValueError: a share outside 0 to 1.
@@ -27,42 +27,42 @@ class LossyTransport:
 
     @property
     def has_store(self) -> bool:
-        """True if the inner transport has one."""
+        """True if the inner transport has a Store."""
         return self._inner.has_store
 
     async def open(self) -> None:
-        """Open the inner transport, too."""
+        """Open this transport and the inner transport."""
         await self._inner.open()
 
     async def aclose(self) -> None:
-        """Close the inner transport, too."""
+        """Close this transport and the inner transport."""
         await self._inner.aclose()
 
     def envelope(
         self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
     ) -> Envelope:
-        """Wrap bytes as the inner transport does."""
+        """Make an envelope, as the inner transport does."""
         return self._inner.envelope(
             payload, timestamp_ns=timestamp_ns, ephemeral=ephemeral, meta=meta
         )
 
     async def publish(self, envelope: Envelope) -> Envelope | None:
-        """Broadcast, or pretend to while cut off, because a partition does not announce itself."""
+        """Broadcast an envelope, or drop it silently while the transport is cut off."""
         return None if self.cut_off else await self._inner.publish(envelope)
 
     async def receive(self) -> Batch:
-        """Receive messages, without the dropped ones."""
+        """Receive the messages that are not dropped."""
         batch = await self._inner.receive()
         kept = [message for message in batch.messages if not self._loses()]
         self.dropped += len(batch.messages) - len(kept)
         return Batch(kept, batch.gap)
 
     async def by_hash(self, hashes: Sequence[bytes]) -> list[Received]:
-        """Fetch by hash. While cut off, fetch nothing."""
+        """Fetch stored messages by hash, but no messages while the transport is cut off."""
         return [] if self.cut_off else await self._inner.by_hash(hashes)
 
     async def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
-        """Fetch by time. While cut off, fetch nothing."""
+        """Fetch stored messages by time, but no messages while the transport is cut off."""
         if self.cut_off:
             return
         async with aclosing(self._inner.by_time(start_ns, end_ns)) as pages:
@@ -74,15 +74,15 @@ class LossyTransport:
         self._inner.renew()
 
     async def handed_over(self) -> None:
-        """Wait for others to fetch what was published."""
+        """Wait until others have fetched the published messages."""
         await self._inner.handed_over()
 
     def nodes(self) -> tuple[NodeHealth, ...]:
-        """Return the state of each node."""
+        """Return the state of each node of the inner transport."""
         return self._inner.nodes()
 
     async def nodes_changed(self) -> None:
-        """Wait until a node's state changes."""
+        """Wait until the state of a node changes."""
         await self._inner.nodes_changed()
 
     def _loses(self) -> bool:

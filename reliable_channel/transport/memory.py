@@ -16,15 +16,16 @@ from .settings import WakuSettings
 
 PAGE_SIZE: Final = 100
 STORE_LIMIT_BYTES: Final = 32 * 1024 * 1024
-"""Maximum number of payloads in a network's store. The oldest are evicted."""
+"""Maximum size of the payloads in a network's Store (bytes). The oldest messages are evicted."""
 BEHIND: Final = 32
-"""Unread messages of a participant from which a publisher waits one turn for the others."""
+"""Number of a participant's unread messages from which a publisher waits for one event loop
+turn."""
 
 
 class MemoryNetwork:
     """Network that delivers each message to every open transport, and stores it.
 
-    A network belongs to one thread, the thread of its event loop.
+    A memory network belongs to the thread of one event loop.
     """
 
     def __init__(self) -> None:
@@ -38,17 +39,17 @@ class MemoryNetwork:
         self._thread = 0
 
     def transport(self, url: str = "") -> "MemoryTransport":
-        """Return a new participant's transport in this network."""
+        """Return a transport for a new participant of this network."""
         return MemoryTransport(self, url)
 
     def check(self, error: type[TransportError] = TransportError) -> None:
-        """Raise if the network is away."""
+        """Raise the given error if the network is set to be away."""
         if self.away:
             raise error("the network is away")
 
     def broadcast(self, envelope: Envelope) -> bool:
-        """Deliver to all, the sender included, and store. Return True if a participant has much to
-        read."""
+        """Deliver an envelope to all participants, the sender included, and store it. Return True
+        if a participant has many unread messages."""
         if not envelope.ephemeral and envelope.message_hash not in self.store:
             self._keep(_received(envelope, Source.STORE))
         live = _received(envelope, Source.LIVE)
@@ -58,7 +59,7 @@ class MemoryNetwork:
         return is_behind
 
     def join(self, transport: "MemoryTransport") -> None:
-        """Let a transport receive broadcasts from now on.
+        """Add a transport, which receives broadcasts from now on.
 
         Raises:
             TransportError: from another thread, whose event loop would not wake up.
@@ -76,7 +77,7 @@ class MemoryNetwork:
             self._transports.append(transport)
 
     def leave(self, transport: "MemoryTransport") -> None:
-        """Stop sending broadcasts to a transport."""
+        """Remove a transport, which receives no more broadcasts."""
         if transport in self._transports:
             self._transports.remove(transport)
 
@@ -117,20 +118,21 @@ class MemoryTransport(BaseTransport):
     def envelope(
         self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
     ) -> Envelope:
-        """Wrap bytes. The hash covers payload, meta and time."""
+        """Make an envelope, whose hash covers payload, meta and time."""
         # Nothing forges a hash inside a process, so the payload is hashed in a fifth of the time.
         short = mmh3.hash_bytes(payload)
         digest = sha256(short + timestamp_ns.to_bytes(8) + meta).digest()
         return Envelope(payload, timestamp_ns, ephemeral, digest, meta)
 
     async def publish(self, envelope: Envelope) -> None:
-        """Broadcast. If a participant is behind with reading, wait one turn of the event loop."""
+        """Broadcast an envelope to all participants. If a participant has many unread messages,
+        wait for one turn of the event loop."""
         self._network.check()
         if self._network.broadcast(envelope):
             await anyio.lowlevel.checkpoint()
 
     async def receive(self) -> Batch:
-        """Wait for messages of the network."""
+        """Wait for messages of the memory network."""
         while not self._arrived:
             await self._came.wait()
         self._network.check()
@@ -139,13 +141,13 @@ class MemoryTransport(BaseTransport):
         return Batch(arrived)
 
     async def by_hash(self, hashes: Sequence[bytes]) -> list[Received]:
-        """Fetch by hash from the network's store."""
+        """Fetch messages by hash from the Store of the memory network."""
         await anyio.lowlevel.checkpoint()
         self._network.check(StoreUnavailable)
         return [self._network.store[h] for h in hashes if h in self._network.store]
 
     async def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
-        """Fetch by time from the network's store."""
+        """Fetch messages by time from the Store of the memory network."""
         await anyio.lowlevel.checkpoint()
         self._network.check(StoreUnavailable)
         found = sorted(
@@ -167,10 +169,9 @@ _named: WeakValueDictionary[tuple[str, str], MemoryNetwork] = WeakValueDictionar
 
 
 def named_transport(url: str, settings: WakuSettings) -> MemoryTransport:
-    """Return a transport in the network of a URL, `memory://name`, and of the settings' content
-    topic.
+    """Return a transport in the memory network that the URL names (`memory://name`).
 
-    A network begins with the first transport of its name, and ends with the last one.
+    The first transport of a name creates the network, and the last transport ends it.
 
     Raises:
         ValueError: it has no name.

@@ -1,7 +1,7 @@
-"""Waku over a node's messaging layer, `/messaging/v1`: `waku+messaging://host:port`.
+"""Waku through a node's messaging layer, `/messaging/v1` (`waku+messaging://host:port`).
 
-The node chooses the shard, stamps each message and retries. It was built from the source of
-logos-delivery 69fbffa3 (August 2026), and not tried against a live node.
+The node chooses the shard, sets the timestamp of each message and retries. The module follows the
+source of logos-delivery 69fbffa3, and was not tested with a live node.
 """
 
 from collections.abc import Callable, Sequence
@@ -29,15 +29,15 @@ from .waku_topic import NotServed, OnTopic, translated
 __all__ = ["MessagingTransport"]
 
 RENEWAL_S: Final = 30.0
-"""Interval of subscriptions. A restarted node has forgotten them, and answers each read with
-nothing."""
+"""Interval between two subscriptions to the same topic (s). A restarted node has no subscriptions,
+and answers each read with an empty list."""
 DISPATCH_S: Final = 45.0
-"""Time limit of a node for dispatching a message. The node tries for a minute and then gives up."""
+"""Time limit for a node to send a message (s). The node tries for a minute and then gives up."""
 SENT_HERE: Final = "here"
-"""Source of a message that another channel of this process sent."""
+"""Source of a message that another channel of this process has sent."""
 MIN_WAIT_S: Final = 0.005
 MAX_WAIT_S: Final = 0.25
-"""Pauses between reads of a message's events. They double."""
+"""Longest pause between two reads of a message's events (s). The pause doubles after each read."""
 
 
 class MessagingTransport(OnTopic):
@@ -83,11 +83,11 @@ class MessagingTransport(OnTopic):
 
     @property
     def api(self) -> str:
-        """API in use, `messaging`. Empty while the transport is closed."""
+        """API in use (`messaging`), or an empty text while the transport is closed."""
         return "messaging" if self._inbox is not None else ""
 
     async def open(self) -> None:
-        """Subscribe to the content topic.
+        """Subscribe to the content topic at the node.
 
         Raises:
             TransportError: the node cannot be reached, or has no messaging layer.
@@ -104,13 +104,14 @@ class MessagingTransport(OnTopic):
             self._inbox, self._stack = inbox, stack.pop_all()
 
     async def aclose(self) -> None:
-        """Unsubscribe. The last channel on the node closes the connections."""
+        """Unsubscribe from the content topic at the node. The last channel of a node closes the
+        connections."""
         stack, self._stack, self._inbox = self._stack, None, None
         if stack is not None:
             await stack.aclose()
 
     async def publish(self, envelope: Envelope) -> Envelope:
-        """Let the node send a message, and wait until it has.
+        """Let the node send a message, and wait until the node has sent it.
 
         Returns:
             The envelope with the hash under which the network knows the message.
@@ -138,7 +139,8 @@ class MessagingTransport(OnTopic):
         raise TransportError(f"the node has not dispatched a message after {DISPATCH_S:g} s")
 
     async def receive(self) -> Batch:
-        """Read when it is due. Subscribe again from time to time, and after the node was away.
+        """Read messages from the node when a read is due. Subscribe again at intervals, and after
+        the node was away.
 
         Raises:
             TransportError: the node does not answer; or its hashes show that it is on another

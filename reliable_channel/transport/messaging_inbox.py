@@ -1,7 +1,8 @@
 """Inbox of a node's messaging layer, shared by the channels of this process.
 
-A read removes all messages of all content topics from the node. Channels that each read would take
-each other's messages. Those of one event loop therefore share an inbox for each node.
+A read removes all messages of all content topics from the node. If each channel read the node, the
+channels would take each other's messages. The channels of one event loop therefore share one inbox
+for each node.
 """
 
 from collections import deque
@@ -21,10 +22,11 @@ from .polling import CACHE_CAPACITY
 __all__ = ["MessagingInbox", "Tray", "shared_inbox"]
 
 TRAY_CAPACITY: Final = 1000
-"""Maximum number of messages that wait for one channel. Further ones are dropped, and fetched from
-Store."""
+"""Maximum number of messages that wait for one channel in this process. Further messages are
+dropped, and can be fetched from Store."""
 NODE_CAPACITY: Final = 50
-"""Messages that logos-delivery keeps. It drops the oldest without notice."""
+"""Number of messages that logos-delivery keeps unread. logos-delivery drops the oldest messages
+without notice."""
 
 
 @dataclass(slots=True, eq=False)
@@ -34,16 +36,17 @@ class Tray:
     content_topic: str
     messages: deque[MessagingMessage] = field(default_factory=lambda: deque(maxlen=TRAY_CAPACITY))
     gap: str = ""
-    """Reason why messages may be missing before these."""
+    """Reason why messages before the unread messages may be missing, or an empty text."""
 
     def put(self, messages: Collection[MessagingMessage]) -> None:
-        """Keep messages. If there is no room, the oldest are dropped."""
+        """Add messages for the channel. If the tray is full, its oldest messages are dropped."""
         if len(self.messages) + len(messages) > TRAY_CAPACITY:
             self.gap = f"more than {TRAY_CAPACITY} messages waited for the channel"
         self.messages.extend(messages)
 
     def take(self) -> tuple[list[MessagingMessage], str]:
-        """Remove and return all messages, and the reason why some may be missing before them."""
+        """Remove and return all messages, and the reason why messages before them may be
+        missing."""
         taken, gap = list(self.messages), self.gap
         self.messages.clear()
         self.gap = ""
@@ -51,7 +54,7 @@ class Tray:
 
 
 class MessagingInbox:
-    """Received messages of one node, by content topic."""
+    """Received messages of one node, sorted by content topic."""
 
     def __init__(self, client: WakuClient) -> None:
         self.client = client
@@ -61,17 +64,18 @@ class MessagingInbox:
         self._last_sequence: int | None = None
 
     def add(self, tray: Tray) -> None:
-        """Add a channel, which receives its messages from now on."""
+        """Add a channel, which gets its messages from now on."""
         self._trays.append(tray)
 
     def remove(self, tray: Tray) -> bool:
-        """Remove a channel. Return True if no other channel has its content topic."""
+        """Remove a channel from the inbox. Return True if no other channel has its content
+        topic."""
         if tray in self._trays:
             self._trays.remove(tray)
         return all(other.content_topic != tray.content_topic for other in self._trays)
 
     async def look(self) -> None:
-        """Read the node's received messages, for all channels.
+        """Read the received messages from the node, for all channels.
 
         Raises:
             WakuError: the node does not answer.
@@ -90,8 +94,8 @@ class MessagingInbox:
                 tray.put(own)
 
     def echo(self, sender: Tray, message: MessagingMessage) -> None:
-        """Pass a message to the other channels here, because the node does not return messages that
-        it sent."""
+        """Pass a sent message to the other channels of this process, because the node does not
+        return it."""
         for tray in self._trays:
             if tray is not sender and tray.content_topic == message.message.content_topic:
                 tray.put([message])
@@ -118,7 +122,8 @@ _inboxes: RunVar[dict[str, MessagingInbox]] = RunVar("reliable_channel_messaging
 
 @asynccontextmanager
 async def shared_inbox(url: str, client: Callable[[], WakuClient]) -> AsyncIterator[MessagingInbox]:
-    """Use the inbox of a node. Its first user creates it, and its last user closes it."""
+    """Use the inbox of a node, which channels share. The first user creates the inbox, and the last
+    user closes it."""
     inboxes = _inboxes.get({})
     _inboxes.set(inboxes)
     inbox = inboxes.get(url)

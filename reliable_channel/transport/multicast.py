@@ -1,6 +1,7 @@
-"""LAN without any node. Participants are members of one UDP multicast group.
+"""Local network without any node, by UDP multicast. All participants are members of one UDP
+multicast group.
 
-There is no Store. Other participants broadcast lost messages again (SDS-R).
+A multicast group has no Store. Lost messages are broadcast again by other participants (SDS-R).
 """
 
 import socket
@@ -18,13 +19,13 @@ from .multicast_socket import Group, join
 from .settings import WakuSettings
 
 SEEN_LIMIT: Final = 20_000
-"""Number of remembered hashes, so that a second copy is dropped."""
+"""Number of remembered message hashes, by which a second copy is dropped."""
 BURST: Final = 16
-"""Datagrams that are sent in one go: 22 kB, a tenth of the receive buffer in Linux."""
+"""Number of datagrams that are sent at once (22 kB), a tenth of the receive buffer in Linux."""
 PAUSE_S: Final = 0.001
-"""Pause in which receivers read a burst from their buffers, which leaves 20 MB/s."""
+"""Pause after a burst (s), in which receivers empty their buffers, so that 20 MB/s are possible."""
 READ_AT_ONCE: Final = 256
-"""Datagrams that are read before others have a turn."""
+"""Number of datagrams that are read before other tasks have a turn."""
 
 
 class MulticastTransport(BaseTransport):
@@ -48,16 +49,16 @@ class MulticastTransport(BaseTransport):
 
     @property
     def has_store(self) -> bool:
-        """False, because a multicast group keeps nothing."""
+        """False, because a multicast group stores no messages."""
         return False
 
     async def open(self) -> None:
-        """Join the group of the address."""
+        """Join the multicast group of the address."""
         if self._socket is None:
             self._socket = join(self.group)
 
     async def aclose(self) -> None:
-        """Leave the group of the address."""
+        """Leave the multicast group of the address."""
         sock, self._socket = self._socket, None
         if sock is not None:
             anyio.notify_closing(sock)
@@ -66,7 +67,7 @@ class MulticastTransport(BaseTransport):
     def envelope(
         self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
     ) -> Envelope:
-        """Wrap bytes under the hash that a Waku node would give them."""
+        """Make an envelope for bytes, with the hash that a Waku node would give them."""
         return self._wrapping.envelope(
             payload, timestamp_ns=timestamp_ns, ephemeral=ephemeral, meta=meta
         )
@@ -85,7 +86,7 @@ class MulticastTransport(BaseTransport):
                 await self._send(datagram)
 
     async def receive(self) -> Batch:
-        """Wait for datagrams, and return the messages that they complete."""
+        """Wait for datagrams, and return the messages that are complete."""
         given_up = self._reassembly.given_up
         messages: list[Received] = []
         with anyio.move_on_after(EXPIRES_S):
@@ -98,11 +99,11 @@ class MulticastTransport(BaseTransport):
         return Batch(messages, gap=f"{lost} messages came in part" if lost else "")
 
     async def by_hash(self, hashes: Sequence[bytes]) -> list[Received]:
-        """Raise, because there is no Store."""
+        """Raise an error, because a multicast group has no Store."""
         raise StoreUnavailable("a multicast group has no Store", retryable=False)
 
     async def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
-        """Raise, because there is no Store."""
+        """Raise an error, because a multicast group has no Store."""
         yield await self.by_hash([])
 
     async def _send(self, datagram: bytes) -> None:

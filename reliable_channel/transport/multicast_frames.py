@@ -1,8 +1,8 @@
-"""Datagram format: messages are cut into frames, and frames are joined to messages.
+"""Datagram format of the multicast transport, in which messages are cut into frames.
 
-A frame is `magic ‖ topic tag ‖ message hash ‖ index ‖ count ‖ part`. The message hash names the
-message of a part, and finally proves that all parts are true. Parts of two messages never mix, and
-a forged part ruins only a message of its own sender's address.
+A frame is `magic ‖ topic tag ‖ message hash ‖ index ‖ count ‖ part`. The message hash tells to
+which message a part belongs, and finally proves that all parts are true. Parts of two messages
+never mix, and a forged part spoils only messages from its own address.
 """
 
 from collections import OrderedDict
@@ -15,22 +15,23 @@ from typing import Final
 MAGIC: Final = b"RCM1"
 DATAGRAM_BYTES: Final = 1_400
 """Maximum payload of a datagram in an Ethernet frame (1,500), less the headers of IPv6 (40), UDP
-(8) and tunnels. If IP cuts a datagram, it is lost with any of its pieces."""
+(8) and tunnels. If IP cuts a datagram into pieces, the loss of one piece loses the datagram."""
 _HEADER: Final = Struct(">4s8s32sHH")
 PART_BYTES: Final = DATAGRAM_BYTES - _HEADER.size
 MAX_MESSAGE_BYTES: Final = 1024 * 1024 + 128
-"""Longest `max_message_bytes`, with the fields besides the payload."""
+"""Maximum length of a message with all its fields (bytes)."""
 MAX_FRAMES: Final = -(-MAX_MESSAGE_BYTES // PART_BYTES)
 EXPIRES_S: Final = 5.0
-"""Time that a message waits for its parts. The sender sends them in one go."""
+"""Time for which an incomplete message waits for its parts (s). A sender sends all parts of a
+message at once."""
 MAX_BYTES: Final = 16 * 1024 * 1024
 MAX_MESSAGES: Final = 1_024
 PART_COST_BYTES: Final = 128
-"""Memory of a part besides its bytes, so that empty parts cannot avoid the limit."""
+"""Memory (bytes) that is counted for a part besides its content, so that empty parts count too."""
 
 
 def topic_tag(topic: str) -> bytes:
-    """Return the 8 bytes by which members of other channels in the same group skip a datagram
+    """Return 8 bytes of a topic's hash, by which receivers skip datagrams of other channels
     early."""
     return sha256(topic.encode()).digest()[:8]
 
@@ -51,7 +52,7 @@ class MulticastFrame:
 
 
 def decode(datagram: bytes) -> MulticastFrame | None:
-    """Decode a datagram, or return None for a foreign or invalid one."""
+    """Decode a datagram, or return None if it is foreign or invalid."""
     try:
         magic, tag, message_hash, index, count = _HEADER.unpack_from(datagram)
     except error:
@@ -87,7 +88,8 @@ class _Partial:
 
 
 class Reassembly:
-    """Joins frames with limits of memory and time. The message that began first is evicted.
+    """Joiner of frames to messages, with limits of memory and time. If memory is short, the message
+    that began first is dropped.
 
     Args:
         now_s: a monotonic clock.
@@ -114,7 +116,8 @@ class Reassembly:
         return len(self._partial)
 
     def add(self, source: str, frame: MulticastFrame) -> bytes | None:
-        """Add a frame from an address. Return the message that it completes."""
+        """Add a frame that came from an address. Return the message that the frame completes, or
+        None."""
         if frame.count == 1:
             return frame.part
         key = (source, frame.message_hash)
@@ -135,7 +138,7 @@ class Reassembly:
         return None
 
     def expire(self) -> None:
-        """Drop messages that waited too long."""
+        """Drop incomplete messages that waited too long."""
         limit_s = self._now_s() - self._expires_s
         while self._partial:
             key, partial = next(iter(self._partial.items()))

@@ -1,4 +1,4 @@
-"""Socket of a multicast group, with the differences between IPv4, IPv6 and systems."""
+"""Socket of a multicast group, for IPv4 and IPv6 on different systems."""
 
 import socket
 import struct
@@ -11,8 +11,8 @@ from urllib.parse import parse_qsl, urlsplit
 from .base import TransportError
 
 RECEIVE_BUFFER_BYTES: Final = 4 * 1024 * 1024
-"""Receive buffer that is requested from the system, which may grant less (Linux:
-`net.core.rmem_max`). It holds datagrams while the program is busy."""
+"""Size of the requested receive buffer (bytes), which `net.core.rmem_max` limits in Linux. The
+buffer holds datagrams while the program is busy."""
 ALLOWED: Final = (
     "udp+multicast://group:port, such as udp+multicast://239.1.2.3:5007, with "
     "?interface=127.0.0.1 (IPv6: ?interface=eth0) and ?ttl=1"
@@ -21,18 +21,19 @@ ALLOWED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Multicast group, and the way to it."""
+    """Multicast group, with its port and network interface."""
 
     address: IPv4Address | IPv6Address
     port: int
     interface: str = ""
-    """Address (IPv4) or name (IPv6) of a network interface. If empty, the system chooses."""
+    """Address (IPv4) or name (IPv6) of the network interface. If the text is empty, the system
+    chooses the interface."""
     ttl: int = 1
-    """Number of networks that a datagram may cross. 1 means the local network only."""
+    """Number of networks that a datagram may cross. The value 1 allows the local network only."""
 
     @classmethod
     def of_url(cls, url: str) -> Self:
-        """Read `udp+multicast://group:port?interface=…&ttl=…`.
+        """Parse a URL `udp+multicast://group:port?interface=…&ttl=…`.
 
         Raises:
             ValueError: it is not of that form.

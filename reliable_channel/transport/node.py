@@ -1,9 +1,8 @@
-"""Waku through one node, over the API that it serves: relay or filter, otherwise its messaging
-layer.
+"""Waku through one node, by its relay or filter API, otherwise by its messaging layer.
 
-Relay and filter are preferred. There the hash of a message is known before it is sent. A repetition
-is the same message, and messages wait by topic. The messaging layer stamps what it sends, and has
-one queue for all reading programs.
+Relay and filter are preferred to the messaging layer. With relay and filter, the hash of a message
+is known before it is sent. A repetition is then the same message, and unread messages are kept by
+topic. The messaging layer sets timestamps, and has one queue for all programs that read.
 """
 
 import logging
@@ -28,11 +27,11 @@ _log: Final = logging.getLogger("reliable_channel")
 
 
 class NodeTransport(BaseTransport):
-    """Transport of one content topic through one Waku node. Using the node shows which API it
-    serves.
+    """Transport of one content topic through one Waku node. The first requests show which API the
+    node serves.
 
-    The messaging layer is used only if the node serves it and refuses relay and filter as unknown
-    (404, 501). A node that is away, fails or is starting decides nothing.
+    The messaging layer is used only if the node serves it but not relay and filter (404, 501). No
+    API is chosen while the node is away, fails or starts.
     """
 
     def __init__(
@@ -54,16 +53,18 @@ class NodeTransport(BaseTransport):
 
     @property
     def api(self) -> str:
-        """API in use: `relay`, `filter` or `messaging`. Empty without a subscription."""
+        """API in use (`relay`, `filter` or `messaging`), or an empty text without a
+        subscription."""
         return self._rest.api if self._messaging is None else self._messaging.api
 
     @property
     def mislabelled(self) -> int:
-        """Messages of Store with a wrong hash, sent twice, or not requested."""
+        """Number of messages from Store that had a wrong hash, came twice, or were not
+        requested."""
         return self._way.mislabelled
 
     async def open(self) -> None:
-        """Subscribe over the API that the node serves.
+        """Subscribe by the API that the node serves.
 
         Raises:
             TransportError: the node is away or fails; `NotServed`: it serves none of them, or not
@@ -82,18 +83,19 @@ class NodeTransport(BaseTransport):
     def envelope(
         self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
     ) -> Envelope:
-        """Wrap bytes as a Waku message of this content topic."""
+        """Make an envelope for a Waku message of this content topic."""
         return self._way.envelope(
             payload, timestamp_ns=timestamp_ns, ephemeral=ephemeral, meta=meta
         )
 
     async def publish(self, envelope: Envelope) -> Envelope | None:
-        """Publish an envelope. The messaging layer returns the envelope that the node made of
-        it."""
+        """Publish an envelope by the API in use. With the messaging layer, return the envelope that
+        the node made."""
         return await self._way.publish(envelope)
 
     async def receive(self) -> Batch:
-        """Wait for messages. If the node serves another API than before, change to it.
+        """Wait for messages of the topic. If the node now serves another API, subscribe by that
+        API.
 
         Raises:
             TransportError: the node does not answer, or the subscription is deaf.
@@ -109,11 +111,11 @@ class NodeTransport(BaseTransport):
             return Batch([], f"the node serves another API: {error}")
 
     async def by_hash(self, hashes: Sequence[bytes]) -> list[Received]:
-        """Fetch by Waku message hash."""
+        """Fetch stored messages by their Waku message hashes."""
         return await self._way.by_hash(hashes)
 
     def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
-        """Fetch by content topic and time, page by page."""
+        """Fetch stored messages by content topic and time, page by page."""
         return self._way.by_time(start_ns, end_ns)
 
     def renew(self) -> None:

@@ -1,20 +1,21 @@
-"""Polling interval of a node's message cache.
+"""Polling interval for a node's message cache.
 
-A node's REST API has no push. Its cache drops the oldest messages beyond 50 (nwaku) or 30
-(go-waku's filter). The interval therefore follows the traffic. At the present rate the cache is at
-most a quarter full at each read. A sudden 200 messages a second would not overflow it.
+A node's REST API cannot push messages. The cache drops the oldest of more than 50 messages (nwaku)
+or 30 messages (go-waku's filter). The interval therefore follows the traffic. At a constant rate of
+messages, the cache is at most a quarter full at each read. A sudden rate of 200 messages a second
+would not overflow the cache.
 """
 
 from typing import Final
 
 CACHE_CAPACITY: Final = 30
-"""Smallest cache among the known nodes."""
+"""Number of messages in the smallest cache of all known nodes."""
 FILL_SHARE: Final = 0.25
 SMOOTHING: Final = 0.3
 
 
 class AdaptivePolling:
-    """Wait before the next read, derived from the results of the last ones."""
+    """Wait before the next read, computed from the results of the last reads."""
 
     def __init__(self, *, min_interval_ms: int, max_interval_ms: int) -> None:
         self._min_interval_ms = min_interval_ms
@@ -22,8 +23,8 @@ class AdaptivePolling:
         self._rate_per_ms = 0.0
 
     def next_interval_ms(self, messages: int, elapsed_ms: float) -> int:
-        """Note a read that brought `messages` after `elapsed_ms`. Return the wait before the next
-        one."""
+        """Note that a read returned `messages` after `elapsed_ms`. Return the wait before the next
+        read (ms)."""
         rate = messages / max(elapsed_ms, 1.0)
         # A rising rate counts at once, a falling one slowly: too many looks cost little, too few
         # cost messages.

@@ -1,7 +1,8 @@
-"""Several nodes at once. If one of them fails, another one replaces it (LIP 172, P2P reliability).
+"""Transport over several nodes at once. If a node fails, another node replaces it (LIP 172, P2P
+reliability).
 
-A message goes to `redundancy` nodes, all nodes are listened to, and Stores are queried one after
-the other. A failing node is skipped for a while that grows from 1 s (LIP 172, light push).
+A message goes to `redundancy` nodes, all nodes are read, and Stores are queried in turn. A failing
+node is skipped for a time that grows from 1 s (LIP 172, light push).
 """
 
 from collections import deque
@@ -30,13 +31,14 @@ from .pool_node import Node
 REDUNDANCY: Final = 2
 RETRY_S: Final = 1.0
 SEEN_LIMIT: Final = 20_000
-"""Number of remembered hashes, so that a second copy is dropped."""
+"""Number of remembered message hashes, by which a second copy is dropped."""
 HANDOVER_S: Final = 5.0
-"""Longest wait at closing for others to fetch the published messages."""
+"""Longest wait at closing until others have fetched the published messages (s)."""
 GRACE_S: Final = 1.0
-"""Time limit of other nodes for a message that one has accepted."""
+"""Time limit for further nodes to accept a message that one node has accepted (s)."""
 QUEUED_BATCHES: Final = 32
-"""Batches that wait for a slow reader. Beyond them the nodes' caches fill, and report it."""
+"""Maximum number of batches that wait for a slow reader. If more batches wait, the caches of the
+nodes fill, and the nodes report it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +55,9 @@ class PoolTransport(BaseTransport):
     """Transport of one content topic through several nodes. One task must call both `open` and
     `aclose`.
 
-    A gap of one node does not matter if another one reads before, during and after it without a
-    gap. Until that later read it is undecided. If the other node fails, the gap is reported.
+    A gap of one node does not matter if another node reads without a gap from before until after
+    it. A gap is not reported before the later read of the other node. If the other node fails too,
+    the gap of the first node is reported.
 
     Args:
         transports: a way through each node; the pool opens and closes them.
@@ -107,12 +110,13 @@ class PoolTransport(BaseTransport):
 
     @property
     def has_store(self) -> bool:
-        """True if one of the nodes belongs to a network with a Store."""
+        """True if at least one node belongs to a network with a Store."""
         return any(node.transport.has_store for node in self._nodes)
 
     async def open(self) -> None:
-        """Connect to all nodes. One answering node is enough, and the others are tried again in the
-        background. With `wait_for_node` no node has to answer, unless all refuse permanently."""
+        """Connect to all nodes of the pool. If one node answers, the call succeeds, and the other
+        nodes are tried in the background. With `wait_for_node` no node needs to answer, unless all
+        nodes refuse permanently."""
         if self._exit is not None:
             return
         async with AsyncExitStack() as stack:
@@ -134,7 +138,7 @@ class PoolTransport(BaseTransport):
         raise TransportError(f"none of the nodes can be used: {self._errors('receive')}")
 
     async def aclose(self) -> None:
-        """Stop listening, and close every node's transport."""
+        """Stop reading, and close the transport of every node."""
         stack, self._exit = self._exit, None
         self._came.notify()
         if stack is None:
@@ -153,9 +157,10 @@ class PoolTransport(BaseTransport):
                     await node.closed.wait()
 
     async def publish(self, envelope: Envelope) -> Envelope | None:
-        """Pass a message to as many nodes as the redundancy demands. The next node replaces a
-        failing one at once. One accepting node is enough. Skipped nodes are used only if no other
-        accepts. If nodes stamp messages, the first answer counts."""
+        """Send a message to as many nodes as the option `redundancy` demands. If a node fails, the
+        next node replaces it at once. If one node accepts the message, the call succeeds. Skipped
+        nodes are used only if no other node accepts the message. If nodes set timestamps, the first
+        answer determines the message hash."""
         if (only := self._only) is not None and only.open:
             return await self._publish_at(only, envelope)
         able = [node for node in self._nodes if node.open]
@@ -226,7 +231,7 @@ class PoolTransport(BaseTransport):
         return Batch([m for m in arrived.messages if self._seen.add(m.message_hash)], arrived.gap)
 
     async def by_hash(self, hashes: Sequence[bytes]) -> list[Received]:
-        """Query the nodes in turn, each for the messages that the earlier ones lacked."""
+        """Query the nodes in turn, each for the messages that earlier nodes lacked."""
         wanted, found = set(hashes), []
         answered, refusals = not wanted, []
         for node in self._in_turn():
@@ -250,8 +255,8 @@ class PoolTransport(BaseTransport):
         return found
 
     async def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
-        """Query a node, and the next one if it fails or returns unrequested messages. Some messages
-        then come twice."""
+        """Query one node, and the next node if it fails or returns unrequested messages. After the
+        change to the next node, some messages are returned twice."""
         answered = False
         for node in self._in_turn():
             if answered and not node.answers:
@@ -281,7 +286,7 @@ class PoolTransport(BaseTransport):
         return tuple(node.health() for node in self._nodes)
 
     async def nodes_changed(self) -> None:
-        """Wait until a node's state changes."""
+        """Wait until the state of a node changes."""
         await self._changed.wait()
 
     def _notify(self) -> None:

@@ -1,4 +1,4 @@
-"""One node of a pool, with its state in sending, receiving and Store."""
+"""State of one node of a pool, in sending, receiving and Store."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,17 +14,18 @@ MAX_RETRY_S: Final = 10.0
 
 @dataclass(slots=True)
 class Service:
-    """State of a node in one service: sending, receiving or Store."""
+    """State of a node in one service, which is sending, receiving or Store."""
 
     changed: Callable[[], None]
-    """Function that is called when the service begins to fail, and when it works again."""
+    """Function that is called when the service begins to fail, and when it recovers."""
     error: str = ""
     failures: int = 0
     changed_at_s: float = 0
     retry_at_s: float = 0
 
     def failed(self, error: Exception, retry_s: float) -> None:
-        """Note a failure. The node is skipped for a while."""
+        """Note a failure of the service. The node is skipped for this service for `retry_s`
+        seconds."""
         now_s = anyio.current_time()
         if not self.failures:
             self.changed_at_s = now_s
@@ -48,30 +49,31 @@ class Node:
     address: str
     transport: Transport
     changed: Callable[[], None]
-    """Function that is called when the node's state may have changed."""
+    """Function that is called when the state of the node may have changed."""
     send: Service = field(init=False)
     receive: Service = field(init=False)
     store: Service = field(init=False)
     listening: anyio.CancelScope = field(init=False)
-    """Scope of the reads. It is cancelled before closing."""
+    """Cancel scope of the task that reads from the node. The scope is cancelled before the
+    transport is closed."""
     closed: anyio.Event = field(init=False)
     open: bool = False
     covered_since_s: float | None = None
-    """Time since which no message can have been missed through this node. None while it is away."""
+    """Time since which this node has missed no message. The time is None while the node is away."""
     last_look_s: float = 0
 
     def __post_init__(self) -> None:
         self.send, self.receive, self.store = (Service(self.changed) for _ in range(3))
 
     def begin(self) -> None:
-        """Begin to count the time of its state."""
+        """Start to measure how long the node is in its state."""
         self.listening, self.closed = anyio.CancelScope(), anyio.Event()
         for service in (self.send, self.receive, self.store):
             service.changed_at_s = anyio.current_time()
 
     def looked(self) -> None:
-        """Note a successful read. Other failures while the node was away are forgiven, because the
-        outage may have caused them."""
+        """Note a successful read from the node. Other failures of the outage are cleared, because
+        the outage may have caused them."""
         if self.receive.failures:
             self.send.succeeded()
             self.store.succeeded()
@@ -79,25 +81,25 @@ class Node:
 
     @property
     def listens(self) -> bool:
-        """True if messages arrive through the node, as far as is known."""
+        """True if the node receives messages, as far as is known."""
         return self.open and not self.receive.failures
 
     def is_passed_over(self, service: str, now_s: float) -> bool:
-        """Return True if the node is away, or failed at this service recently."""
+        """Return True if the node is away, or this service of the node failed a short time ago."""
         return not self.listens or bool(getattr(self, service).retry_at_s > now_s)
 
     @property
     def answers(self) -> bool:
-        """True if its Store answers, as far as is known."""
+        """True if the Store of the node answers, as far as is known."""
         return self.listens and not self.store.failures
 
     @property
     def mislabelled(self) -> int:
-        """Messages of the node that were not requested."""
+        """Number of messages from the node's Store that were not requested."""
         return int(getattr(self.transport, "mislabelled", 0))
 
     def health(self) -> NodeHealth:
-        """Return the state for `statistics()`."""
+        """Return the state of the node for `statistics()`."""
         failing = [s for s in (self.receive, self.send, self.store) if s.failures]
         state: NodeState = "failing" if failing else "healthy"
         if not self.listens:

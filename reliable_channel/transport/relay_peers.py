@@ -1,7 +1,7 @@
-"""Check that a silent node has peers.
+"""Check that a node without messages from others has mesh peers.
 
-A node without mesh peers on the shard returns and stores own messages, but no peer receives them.
-If nothing comes from others, the node is therefore asked for its mesh.
+A node without mesh peers returns and stores own messages, but no other node receives them. If no
+messages of others arrive, the transport therefore asks the node for its mesh.
 """
 
 from collections.abc import Iterable
@@ -17,18 +17,20 @@ from waku.topics import PubsubTopic
 from ..sds.recent_set import RecentSet
 
 SILENCE_S: Final = 60.0
-"""Silence after which the node is asked, and the interval of repetitions."""
+"""Time without messages of others after which the node is asked for its mesh (s)."""
 FIRST_S: Final = 10.0
-"""Wait between the first own message and the first question (s). A mesh forms within seconds."""
+"""Time between the first own message and the first question (s). A mesh forms within a few
+seconds."""
 AGAIN_S: Final = 1.0
-"""Interval between questions while the mesh is empty (s): all topics of a shard share them."""
+"""Interval between questions while the mesh is empty (s), for all topics of a shard together."""
 OWN_LIMIT: Final = 256
-"""Number of remembered own messages (the newest), because the node returns them."""
+"""Number of remembered own messages (the newest), which the node may return."""
 
 
 class RelayPeers:
-    """Peers in a node's mesh on one shard. The node is asked once, when others are heard first or
-    after the first own message. Later it is asked only in silence."""
+    """Monitor of the peers in a node's mesh on one shard. The node is first asked when messages of
+    others arrive, or after the first own message. Later the node is asked only when no messages of
+    others arrive."""
 
     def __init__(self, client: WakuClient, pubsub_topic: str) -> None:
         self._client = client
@@ -44,13 +46,13 @@ class RelayPeers:
         """Why nothing can arrive, while the mesh is empty."""
 
     def publishing(self, message_hash: bytes, now_s: float) -> None:
-        """Note an own message, before it is sent."""
+        """Note an own message before it is sent."""
         self._own.add(message_hash)
         if self._published_s is None:
             self._published_s = now_s
 
     async def check(self, arrived: Iterable[bytes], now_s: float) -> None:
-        """Note the hashes of a read, and ask the node if it is time."""
+        """Note the hashes of received messages, and ask the node for its mesh if it is time."""
         if any(message_hash not in self._own for message_hash in arrived):
             self._heard_s, self.reason = now_s, None
         if not self._is_asked or not self._is_due(now_s):

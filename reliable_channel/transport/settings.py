@@ -1,4 +1,4 @@
-"""Place of a channel on Waku."""
+"""Settings of a channel's transport on Waku."""
 
 import ssl
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _OF_CHANNEL: Final = Like(ChannelOptions)
 
 @dataclass(frozen=True, slots=True)
 class WakuSettings:
-    """Network and topic of a channel: the options that a transport needs.
+    """Network and topic of a channel, with the options that a transport needs.
 
     Raises:
         ValueError: a value is not allowed. The text names it and the allowed values.
@@ -34,7 +34,7 @@ class WakuSettings:
     store_peer: Annotated[str | None, _OF_CHANNEL] = None
     network: Annotated[str | None, _OF_CHANNEL] = None
     max_message_bytes: int = MAX_MESSAGE_BYTES
-    """Limit of an encoded Waku message in the named network, or by default."""
+    """Maximum size of an encoded Waku message (bytes) in the named network, or by default."""
     redundancy: int = 1
     """Number of service peers to which a message is pushed over libp2p."""
     ca_file: Annotated[str | Path | None, _OF_CHANNEL] = None
@@ -46,7 +46,7 @@ class WakuSettings:
 
     @property
     def shard(self) -> str:
-        """Pubsub topic, which is part of each message's hash.
+        """Pubsub topic of the channel, which each message hash covers.
 
         Raises:
             ValueError: a topic is not what Waku takes for one.
@@ -63,7 +63,7 @@ class WakuSettings:
 
 
 def trusting(ca_file: str | Path | None) -> ssl.SSLContext | None:
-    """Return the TLS settings that trust a file's certificates, or None for the system's.
+    """Return TLS settings that trust the certificates in a file, or None for the system's settings.
 
     Raises:
         ValueError: the file cannot be read, or has no certificates.

@@ -1,7 +1,7 @@
-"""Light clients that channels share: one for all channels with the same service peers.
+"""Light clients, each shared by all channels that use the same service peers.
 
-A client has tasks, which must not end when the first channel closes before the others. Each shared
-client therefore runs in a separate task, from its first user to its last.
+A client has tasks, which must not end when its first channel closes. Each shared client therefore
+runs in a separate task, until its last user leaves.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -27,7 +27,7 @@ OnEvent = Callable[[ClientEvent], None]
 
 @dataclass(frozen=True, slots=True)
 class ClientKey:
-    """Values that must be equal for two channels to share a client."""
+    """Settings that must be equal for two channels that share a client."""
 
     addresses: tuple[str, ...]
     network: str | None
@@ -37,7 +37,7 @@ class ClientKey:
     ca_file: str | None
 
     def make(self, on_event: OnEvent = lambda _: None) -> LightClient:
-        """Return a client that was not opened yet.
+        """Return a new client that is not open yet.
 
         Raises:
             ValueError: an address or the file of certificates cannot be used.
@@ -53,7 +53,7 @@ class ClientKey:
         )
 
     def check(self) -> None:
-        """Make a client, once for equal keys, because a thousand channels may have the same.
+        """Check the settings by making a client, once for equal settings.
 
         Raises:
             ValueError: as `make`.
@@ -67,7 +67,7 @@ def _make_once(key: ClientKey) -> None:
 
 
 class SharedClient:
-    """A client, and the channels that use it."""
+    """Light client, with the channels that use it."""
 
     def __init__(self, key: ClientKey) -> None:
         self.client: Final = key.make(self._on_event)
@@ -76,7 +76,8 @@ class SharedClient:
         self._queries = StoreQueries(self.client.store)
 
     async def store(self, query: StoreQuery) -> StorePage:
-        """Return a page of Store. Queries of several channels may be one.
+        """Return a page of messages from Store. Queries of several channels may be combined into
+        one query.
 
         Raises:
             WakuError: as the client.
@@ -96,9 +97,10 @@ _clients: RunVar[dict[ClientKey, SharedClient]] = RunVar("reliable_channel_light
 
 @asynccontextmanager
 async def shared_client(key: ClientKey, on_event: OnEvent) -> AsyncIterator[SharedClient]:
-    """Use the client of this event loop. The first user creates it, and it ends with the last.
+    """Use the light client of this event loop with these settings. The first user creates the
+    client, and the last user ends it.
 
-    `on_event` is called with the events of the whole client.
+    The client calls `on_event` with each of its events.
     """
     clients = _clients.get({})
     _clients.set(clients)

@@ -1,4 +1,5 @@
-"""Embedded node that channels without `node=` share. No other program can reach it."""
+"""Embedded node that channels without the option `node` share. Other programs cannot reach the
+embedded node."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -29,8 +30,8 @@ _nodes: RunVar[dict[tuple[int, int, int], _Shared]] = RunVar("reliable_channel_n
 
 @asynccontextmanager
 async def shared_node(settings: WakuSettings) -> AsyncIterator[App]:
-    """Connect to the node of this event loop. The first user creates it, and it ends with the
-    last."""
+    """Use the embedded node of this event loop. The first user creates the node, and the last user
+    ends it."""
     # A web server's worth of imports that only those pay for who bring no node.
     from waku.node import EmbeddedNode, NodeOptions
 

@@ -1,4 +1,5 @@
-"""Waku over a node's REST API: relay if the node offers it, otherwise light push and filter."""
+"""Waku through a node's REST API, by relay if the node offers it, otherwise by light push and
+filter."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -33,15 +34,15 @@ from .settings import WakuSettings, trusting
 from .waku_topic import FORGOTTEN, NotServed, OnTopic, translated
 
 PING_INTERVAL_S: Final = 60.0
-"""Interval of pings, because a filter subscription dies silently (P2P reliability, Filter: ping
-every minute)."""
+"""Interval of pings (s), because a filter subscription ends silently (P2P reliability, Filter)."""
 FILTER_REST_S: Final = 1.5
-"""Pause between a ping and the subscription that it causes. Stock nodes serve one filter request a
-second. go-waku leaves the stream of a further one open, so that the gateway waits in vain."""
+"""Pause between a ping and the subscription that follows it (s). Stock nodes serve one filter
+request a second. go-waku does not answer a further request, so that the REST gateway waits in vain.
+"""
 
 OPEN_ATTEMPTS: Final = 3
 ABSENT: Final = (EndpointMissing, NotFound)
-"""Answers to a subscription of a node without the protocol."""
+"""Errors of a node that does not serve the protocol of a subscription."""
 
 
 def rest_client(url: str, settings: WakuSettings, app: App | None = None) -> WakuClient:
@@ -55,7 +56,7 @@ def rest_client(url: str, settings: WakuSettings, app: App | None = None) -> Wak
 
 
 class WakuTransport(OnTopic):
-    """Transport of one content topic through one Waku node, which a hub may share."""
+    """Transport of one content topic through one Waku node."""
 
     def __init__(
         self,
@@ -106,15 +107,15 @@ class WakuTransport(OnTopic):
 
     @property
     def api(self) -> str:
-        """API in use: `relay` or `filter`. Empty without a subscription."""
+        """API in use (`relay` or `filter`), or an empty text without a subscription."""
         if not self._subscribed or self._lost is not None:
             return ""
         return "relay" if self._service == "relay" else "filter"
 
     async def open(self) -> None:
-        """Subscribe through relay or filter, whichever the node offers. A temporary refusal of the
-        service node is retried a few times. It serves one filter request a second, which may have
-        been another client's, or one of our own earlier run."""
+        """Subscribe by relay or by filter, whichever the node offers. A temporary refusal of the
+        service node is retried a few times. The service node serves one filter request a second, so
+        another client may have been first."""
         with translated():
             for _ in range(OPEN_ATTEMPTS - 1):
                 try:
@@ -124,7 +125,7 @@ class WakuTransport(OnTopic):
             await self._subscribe()
 
     async def aclose(self) -> None:
-        """Unsubscribe, unless other clients would suffer, and close the connections."""
+        """Unsubscribe, unless other clients need the subscription, and close the connections."""
         ends = False
         with anyio.move_on_after(1, shield=True), suppress(WakuError):
             if self._subscribed:
@@ -139,7 +140,7 @@ class WakuTransport(OnTopic):
             self._leave(self._shared, unsubscribe=ends)
 
     async def publish(self, envelope: Envelope) -> None:
-        """Publish through relay or light push."""
+        """Publish an envelope by relay or by light push."""
         message = self._topic.message(envelope)
         self._watchdog.publishing(envelope.message_hash)
         self._relay_peers.publishing(envelope.message_hash, self._monotonic())
@@ -169,8 +170,8 @@ class WakuTransport(OnTopic):
             raise TransportError(f"{error}; subscribing to the shard again") from error
 
     async def receive(self) -> Batch:
-        """Read the node's cache when it is due. Subscribe again if the node lost the subscription,
-        and renew a deaf one.
+        """Read the cache of the node when a read is due. If the node lost the subscription, or no
+        messages arrive by it, subscribe again.
 
         Raises:
             TransportError: the node does not answer; or the subscription is deaf, until something
@@ -263,7 +264,7 @@ class WakuTransport(OnTopic):
             await self._subscribe_again()
 
     def renew(self) -> None:
-        """Renew the subscription at the next read, unless the read brings messages."""
+        """Renew the subscription at the next read, unless the read returns messages."""
         self._is_suspect = True
 
     async def _store(self, query: StoreQuery) -> StorePage:

@@ -1,5 +1,5 @@
-"""Check for the unrelated distribution that also installs a package `waku`. It and ours overwrite
-each other."""
+"""Check for an unrelated distribution that also installs a package `waku`. The other distribution
+and this SDK overwrite each other's files."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ OURS: Final = "reliable-channel"
 
 
 def require_own_waku() -> None:
-    """Check which distribution `waku` comes from.
+    """Check which installed distribution the package `waku` comes from.
 
     Raises:
         ImportError: It is not the package of this distribution; the text names what to do.

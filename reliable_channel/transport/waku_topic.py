@@ -1,4 +1,4 @@
-"""One content topic on Waku, over REST or libp2p: its messages, hashes, and Store answers."""
+"""Messages, hashes and Store answers of one content topic on Waku, over REST or libp2p."""
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -21,17 +21,17 @@ from .base import BaseTransport, Envelope, Received, Source, StoreUnavailable, T
 from .settings import WakuSettings
 
 FORGOTTEN: Final = (NotSubscribed, NotFound, EndpointMissing)
-"""Errors of a lost subscription, or of a node that restarted with other options."""
+"""Errors that show a lost subscription, or a node that restarted with other options."""
 PAGE_SIZE: Final = 100
 MAX_PAGES: Final = 20_000
-"""Pages of one query: two million messages, twice the default size of a log."""
+"""Maximum number of pages of one query, for two million messages or twice the default log."""
 _DENIED: Final = (401, 403, 407)
 """The answer of a proxy in front of the node; its operator will correct the token."""
 
 
 class NotServed(TransportError):
-    """The node answers but does not serve the APIs of a transport. A starting node serves them
-    later."""
+    """The node answers, but does not serve the APIs that a transport needs. A node that is starting
+    serves the APIs later."""
 
 
 class WakuTopic:
@@ -47,7 +47,7 @@ class WakuTopic:
         """Messages of the first page of the next query: fewer where Store is slow."""
 
     def envelope(self, payload: bytes, timestamp_ns: int, ephemeral: bool, meta: bytes) -> Envelope:
-        """Wrap bytes as a Waku message of this content topic."""
+        """Make an envelope for a Waku message of this content topic."""
         message = self._message(payload, timestamp_ns, ephemeral, meta)
         digest = message_hash(self.shard, message)
         return Envelope(payload, timestamp_ns, ephemeral, digest, meta)
@@ -59,7 +59,7 @@ class WakuTopic:
         )
 
     def received(self, message: WakuMessage, digest: bytes, source: Source) -> Received:
-        """Return the channel's form of a Waku message."""
+        """Return a Waku message in the form that the channel receives."""
         return Received(message.payload, digest, message.timestamp, source, message.meta)
 
     def is_ours(self, message: WakuMessage) -> bool:
@@ -67,10 +67,10 @@ class WakuTopic:
         return message.content_topic == self._content_topic
 
     def stored(self, entries: Sequence[StoreEntry], wanted: set[bytes] | None) -> list[Received]:
-        """Return the messages of a Store's answer that have the right hash and were requested.
+        """Return the requested messages of a Store's answer that have the right hash.
 
-        The hash is computed again. If a Store returned one message under another's hash, the true
-        one would look like a repetition.
+        The method computes each hash again. If a Store returned a message under a wrong hash, the
+        true message would later look like a copy.
         """
         found: dict[bytes, Received] = {}
         limit = PAGE_SIZE + len(wanted or ())  # room for the truth beside some lies
@@ -89,7 +89,7 @@ class WakuTopic:
     async def by_time(
         self, store: Callable[[StoreQuery], Awaitable[StorePage]], start_ns: int, end_ns: int
     ) -> AsyncGenerator[list[Received], None]:
-        """Fetch by content topic and time, page by page, until the pages end.
+        """Fetch stored messages by content topic and time, page by page.
 
         Raises:
             StoreUnavailable: no Store answers, or its pages have no end.
@@ -132,24 +132,25 @@ class WakuTopic:
 
 
 class OnTopic(BaseTransport, ABC):
-    """Common part of the transports of a content topic: envelopes, and Store."""
+    """Common part of the transports of a content topic, for envelopes and Store."""
 
     def __init__(self, settings: WakuSettings) -> None:
         self._topic = WakuTopic(settings)
 
     @property
     def mislabelled(self) -> int:
-        """Messages of Store with a wrong hash, sent twice, or not requested."""
+        """Number of messages from Store that had a wrong hash, came twice, or were not
+        requested."""
         return self._topic.mislabelled
 
     def envelope(
         self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
     ) -> Envelope:
-        """Wrap bytes as a Waku message of this content topic."""
+        """Make an envelope for a Waku message of this content topic."""
         return self._topic.envelope(payload, timestamp_ns, ephemeral, meta)
 
     async def by_hash(self, hashes: Sequence[bytes]) -> list[Received]:
-        """Fetch by Waku message hash.
+        """Fetch stored messages by their Waku message hashes.
 
         Raises:
             StoreUnavailable: no Store answers.
@@ -159,7 +160,7 @@ class OnTopic(BaseTransport, ABC):
         return self._topic.stored(entries, set(hashes))
 
     def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
-        """Fetch by content topic and time, page by page, until the pages end.
+        """Fetch stored messages by content topic and time, page by page.
 
         Raises:
             StoreUnavailable: no Store answers, or its pages have no end.
@@ -174,7 +175,7 @@ class OnTopic(BaseTransport, ABC):
 
 
 class translated:
-    """Convert a Waku client's errors into the transport's."""
+    """Convert the errors of a Waku client into errors of the transport."""
 
     def __init__(self, error: type[TransportError] = TransportError) -> None:
         self._error = error

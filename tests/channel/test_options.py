@@ -41,24 +41,33 @@ def make(**values: Any) -> ReliableChannel:
     return ReliableChannel(transport=MemoryNetwork().transport(), **arguments)
 
 
+def error_of(name: str, wrong: object) -> str:
+    """The error of an option with a wrong value, or nothing if it is taken."""
+    try:
+        make(**nested({name: wrong}))
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
 def path(name: str) -> str:
     """The name of an option in errors, as a pattern."""
     return re.escape(SETTINGS[name].path)
 
 
 @pytest.mark.conformance("LD-RATE-3")
-@pytest.mark.parametrize("name", WHOLE_NUMBERS)
 @pytest.mark.parametrize("wrong", [-1, 1.5, "1", None, True])
-def test_a_wrong_whole_number_is_named_with_what_is_allowed(name: str, wrong: object) -> None:
-    with pytest.raises(ValueError, match=rf"^`{path(name)}` must be .* \(got {wrong!r}\)$"):
-        make(**nested({name: wrong}))
+def test_a_wrong_whole_number_is_named_with_what_is_allowed(wrong: object) -> None:
+    errors = {name: error_of(name, wrong) for name in WHOLE_NUMBERS}
+    form = r"^`{}` must be .* \(got {!r}\)$"
+    assert not [e for e in errors.items() if not re.search(form.format(path(e[0]), wrong), e[1])]
 
 
-@pytest.mark.parametrize("name", TEXTS)
 @pytest.mark.parametrize("wrong", ["", "BOTH", None, 1, []])
-def test_a_wrong_choice_is_named_with_the_choices(name: str, wrong: object) -> None:
-    with pytest.raises(ValueError, match=rf"^`{path(name)}` must be .* \(got"):
-        make(**nested({name: wrong}))
+def test_a_wrong_choice_is_named_with_the_choices(wrong: object) -> None:
+    errors = {name: error_of(name, wrong) for name in TEXTS}
+    form = r"^`{}` must be .* \(got"
+    assert not [e for e in errors.items() if not re.search(form.format(path(e[0])), e[1])]
 
 
 @pytest.mark.parametrize("wrong", [0, 1, -0.1, 1.5, float("nan"), 1e-300, "0.1", None, True])

@@ -21,5 +21,5 @@ def test_what_cannot_be_solved_together_is_installed_one_after_the_other() -> No
         if name in PINNED
     }
     assert {name for name in PINNED if least[name] > PINNED[name]} == set(PINNED)
-    commands = re.findall(r"^    pip install (.*)$", (ROOT / "docs/compat.md").read_text(), re.M)
+    commands = re.findall(r"^pip install (.*)$", (ROOT / "docs/compat.md").read_text(), re.M)
     assert commands == ["-r requirements.txt", '-e "$SDK[node,libp2p]" "filelock<4"']

@@ -166,7 +166,10 @@ def test_adaptive_leaves_a_store_in_peace_that_does_not_answer(
 
 @pytest.mark.parametrize(
     ("store", "requests", "time"),
-    [(StoreConditions(loss=0.15), 0.9, 1.3), (StoreConditions(loss=0.7), 0.65, 1.1)],
+    [
+        (StoreConditions(loss=0.15), 0.9, 1.3),
+        pytest.param(StoreConditions(loss=0.7), 0.65, 1.1, marks=pytest.mark.slow),
+    ],
 )
 def test_adaptive_needs_fewer_requests_and_not_much_more_time(
     store: StoreConditions, requests: float, time: float
@@ -196,7 +199,9 @@ def test_adaptive_needs_fewer_requests_and_not_much_more_time(
     assert adaptive.missing_mean_ms < time * both.missing_mean_ms
 
 
-@pytest.mark.parametrize("seed", [1, 2, pytest.param(3, marks=pytest.mark.slow), *range(4, 13)])
+@pytest.mark.parametrize(
+    "seed", [1, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 13))]
+)
 def test_groups_that_adapt_keep_every_promise(seed: int) -> None:
     scenario = draw_scenario(seed)
     parameters = replace(scenario.parameters, retrieval_strategy="adaptive")

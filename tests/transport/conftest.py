@@ -10,8 +10,12 @@ from .nodes import Mode
 __all__ = ["anyio_backend", "mode", "pytest_collection_modifyitems", "virtual_time"]
 
 
-@pytest.fixture(params=[None, "nwaku", "go-waku"], ids=["ours", "nwaku", "go-waku"])
+@pytest.fixture(
+    params=[None, "nwaku", pytest.param("go-waku", marks=pytest.mark.slow)],
+    ids=["ours", "nwaku", "go-waku"],
+)
 def mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Behaviour | None:
-    """Runs a test over nodes that behave as ours, as nwaku and as go-waku do."""
+    """Runs a test over nodes that behave as ours, as nwaku and as go-waku do; the last of these in
+    `make test-slow`."""
     monkeypatch.setattr(Mode, "behave_as", request.param)
     return Mode.behave_as

@@ -72,10 +72,18 @@ def test_most_recordings_are_replayed_to_the_letter() -> None:
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])  # `test_session.py` has both loops
-@pytest.mark.parametrize(
-    ("recording", "call", "exact"), REPLAYED, ids=[r.name for r, _, _ in REPLAYED]
-)
-async def test_replay(recording: Recording, call: Call, exact: bool) -> None:
+@pytest.mark.parametrize("api", sorted({r.name.rpartition("-")[0] for r, _, _ in REPLAYED}))
+async def test_replay(api: str) -> None:
+    for recording, call, exact in REPLAYED:
+        if recording.name.rpartition("-")[0] == api:
+            try:
+                await replay(recording, call, exact)
+            except BaseException as error:
+                error.add_note(f"recording {recording.name}")
+                raise
+
+
+async def replay(recording: Recording, call: Call, exact: bool) -> None:
     sent: list[httpx.Request] = []
     rejected: list[Rejected] = []
 

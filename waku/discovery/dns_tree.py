@@ -1,13 +1,13 @@
-"""Lists of nodes in the DNS (EIP-1459), without I/O. The caller asks the DNS for names and passes
-the texts in.
+"""Lists of nodes in the DNS (EIP-1459), read without I/O. The caller queries the DNS for names and
+passes the texts to this module.
 
     walk = TreeWalk("enrtree://AIRVQ5DD…@boot.example")
     while (name := walk.next_name()) is not None:
         walk.receive(name, texts_of(name))
     walk.records
 
-The owner of the key in the URL signs the root. Every other text is stored under its own hash, so a
-resolver can withhold texts but cannot change them.
+The owner of the key in the URL signs the root of a tree. Every other text is stored under its own
+hash, so a resolver cannot change a text.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ SCHEME: Final = "enrtree://"
 ROOT: Final = "enrtree-root:v1 "
 BRANCH: Final = "enrtree-branch:"
 HASH_BYTES: Final = 16
-"""Length of a text's name, which is the beginning of its hash."""
+"""Length of a text's name (bytes), which is the start of the text's hash."""
 MAX_NAME: Final = 253
 MAX_TEXT: Final = 2_048
-"""Maximum length of a text. go-ethereum writes at most 370 characters."""
+"""Maximum length of a text (characters). go-ethereum writes texts of at most 370 characters."""
 MAX_LOOKUPS: Final = 500
-"""Maximum number of names in one walk. Fleets have about twenty nodes, and a tree has 13 branches
-in each text."""
+"""Maximum number of names that are looked up in one walk. Waku's fleets have about twenty nodes,
+and a tree has 13 branches in each text."""
 MAX_TREES: Final = 8
 """Maximum number of trees in one walk, linked trees included."""
 MAX_PROBLEMS: Final = 20
@@ -45,15 +45,15 @@ MAX_PROBLEMS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class TreeUrl:
-    """The root of a tree, and the key that signs it."""
+    """URL of a tree, with its root and the key that signs the root."""
 
     key: bytes
-    """33 bytes: a compressed secp256k1 point."""
+    """Public key (33 bytes), a compressed secp256k1 point."""
     domain: str
 
     @classmethod
     def parse(cls, text: str) -> TreeUrl:
-        """Read a URL of the form `enrtree://<key>@<domain>`.
+        """Parse a URL of the form `enrtree://<key>@<domain>`.
 
         Raises:
             InvalidInput: it has another form, or the key is invalid.
@@ -81,7 +81,7 @@ class _Wanted:
 
 
 class TreeWalk:
-    """Walk through a tree and the trees that it links to."""
+    """Walk through a tree of node records, and through the trees that it links to."""
 
     def __init__(self, url: str) -> None:
         """Raises:
@@ -104,12 +104,12 @@ class TreeWalk:
     def next_name(self) -> str | None:
         """Return a name whose texts are needed, or None if no name is needed now.
 
-        Call `receive` or `fail` for every name that was returned.
+        Call `receive` or `fail` for every name that this method has returned.
         """
         return self._queue.popleft() if self._queue else None
 
     def receive(self, name: str, texts: Sequence[str]) -> None:
-        """Accept the texts (TXT records) under a name."""
+        """Accept the texts (TXT records) of a name."""
         wanted = self._wanted.pop(name)
         try:
             if wanted.hash is None:
@@ -120,7 +120,7 @@ class TreeWalk:
             self._note(f"{name}: {error}")
 
     def fail(self, name: str, reason: str) -> None:
-        """Note that the texts under a name are not available."""
+        """Note that the texts of a name are not available."""
         del self._wanted[name]
         self._note(f"{name}: {reason}")
 

@@ -1,8 +1,8 @@
-"""Node records (ENR, EIP-778): signed descriptions that nodes publish of themselves.
+"""Node records (ENR, EIP-778), signed descriptions that nodes publish of themselves.
 
-Waku (31/WAKU2-ENR) adds the keys `multiaddrs` and `waku2`, the protocols that the node serves. `rs`
-and `rsv` are its cluster and shards. This module checks the form of a record, not whether its
-content is true.
+Waku adds the key `multiaddrs`, and `waku2` for the protocols of the node (31/WAKU2-ENR). The keys
+`rs` and `rsv` have the cluster and the shards. This module checks the form and the signature of a
+record, not whether its content is true.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ __all__ = ["Capability", "NodeRecord"]
 
 PREFIX: Final = "enr:"
 MAX_RECORD_BYTES: Final = 300
-"""Size limit of a record in EIP-778 (T14)."""
+"""Maximum size of a node record in EIP-778 (bytes, T14)."""
 MAX_MULTIADDRS: Final = 16
-"""Maximum number of keys, because more do not fit into a record."""
+"""Maximum number of multiaddresses, because more do not fit into a record."""
 BITMAP_BYTES: Final = 128
-"""Size of `rsv`: a bit for each of 1,024 shards."""
+"""Size of the field `rsv` (bytes), with a bit for each of 1,024 shards."""
 
 
 class Capability(IntFlag):
-    """Protocols that a node serves: the bits of `waku2`."""
+    """Protocols that a node serves, as the bits of `waku2`."""
 
     RELAY = 1
     STORE = 2
@@ -45,29 +45,29 @@ class NodeRecord:
     """Node record with a valid signature."""
 
     sequence: int
-    """Sequence number. A newer record of the node has a higher number."""
+    """Sequence number of the record. A newer record of the node has a higher number."""
     peer_id: PeerId
     addresses: tuple[Multiaddr, ...]
-    """Addresses with the peer id at the end. The address from the keys IP and TCP port comes
-    first."""
+    """Addresses of the node with its peer id at the end. The address from the keys IP and TCP port
+    comes first."""
     capabilities: Capability | None
-    """Served protocols. None if the record does not name them, perhaps because the node is not a
-    Waku node."""
+    """Protocols that the node serves. The value is None if the record does not name protocols,
+    perhaps because it is no Waku node."""
     cluster_id: int | None
-    """Shards of the node. None if the record names no shards."""
+    """Cluster of the node, or None if the record names no shards."""
     shards: frozenset[int]
     text: str
-    """Text form as it was read: `enr:…`."""
+    """Record in text form (`enr:…`), as it was read."""
 
     @property
     def encoded(self) -> bytes:
-        """Binary form, as in peer exchange."""
+        """Record in binary form, as in peer exchange."""
         body = self.text[len(PREFIX) :]
         return base64.urlsafe_b64decode(body + "=" * (-len(body) % 4))
 
     @classmethod
     def parse(cls, text: str) -> NodeRecord:
-        """Read a record in text form, `enr:…`.
+        """Parse a record in text form (`enr:…`).
 
         Raises:
             InvalidInput: not a record, or its signature is wrong.
@@ -85,7 +85,7 @@ class NodeRecord:
 
     @classmethod
     def decode(cls, data: bytes) -> NodeRecord:
-        """Read a record in binary form.
+        """Decode a record in binary form.
 
         Raises:
             InvalidInput: not a record, or its signature is wrong.

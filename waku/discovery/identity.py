@@ -1,6 +1,6 @@
-"""The `v4` identity scheme: signatures over Keccak-256 with secp256k1 keys.
+"""Identity scheme `v4`, with signatures over Keccak-256 by secp256k1 keys.
 
-It signs node records (EIP-778) and trees in the DNS (EIP-1459).
+The scheme signs node records (EIP-778) and trees in the DNS (EIP-1459).
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from waku.libp2p import InvalidInput, KeyType, PrivateKey, PublicKey
 __all__ = ["SIGNATURE_BYTES", "is_signed", "keccak_256", "public_key", "sign"]
 
 SIGNATURE_BYTES: Final = 64
-"""Size of a signature: `r` and `s` of 32 bytes each."""
+"""Size of a signature (bytes), which consists of `r` and `s` of 32 bytes each."""
 KEY_BYTES: Final = 33
-"""Size of a compressed public key."""
+"""Size of a compressed public key (bytes)."""
 
 # The digest has 32 bytes, as one of SHA-256; OpenSSL asks for no more.
 _DIGEST: Final = utils.Prehashed(hashes.SHA256())
 
 
 def keccak_256(data: bytes) -> bytes:
-    """Return Ethereum's hash, the form of Keccak that precedes SHA-3."""
+    """Return the hash of Ethereum, the form of Keccak before SHA-3."""
     return keccak.new(digest_bits=256, data=data).digest()
 
 
 def public_key(data: bytes) -> PublicKey:
-    """Read a compressed secp256k1 key.
+    """Decode a compressed secp256k1 public key.
 
     Raises:
         InvalidInput: not a point of the curve.

@@ -1,10 +1,10 @@
-"""Named networks: their clusters, shards and entry nodes.
+"""Named networks, with their clusters, shards and entry nodes.
 
     find_network("logos.test")
     find_network("my-network.toml")
 
-`networks.toml` contains the presets and the commit of their source. They were not tried on the live
-networks. A TOML file of your own has the keys of one table of that file.
+`networks.toml` contains the presets and the commit of their source. The presets were not tested on
+the live networks. A TOML file of your own has the keys of one table in `networks.toml`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["Network", "check_entry", "find_network", "network_in"]
 
 MAX_CLUSTER: Final = 65_535
 MAX_SHARDS: Final = 1_024
-"""Number of shards of a cluster in every implementation."""
+"""Maximum number of shards in a cluster, in every implementation."""
 MAX_FILE_BYTES: Final = 65_536
 _KEYS: Final = ("cluster_id", "shards", "num_shards", "max_message_bytes", "rln", "entry")
 
@@ -42,15 +42,15 @@ class Network:
     name: str
     cluster_id: int
     num_shards: int | None = None
-    """Number of shards for autosharding. None if shards are chosen by hand."""
+    """Number of shards for autosharding, or None if shards are chosen by hand."""
     shards: tuple[int, ...] = ()
-    """Static shards in use. The first is the default."""
+    """Static shards of the network. The first shard is the default shard."""
     max_message_bytes: int = 150 * 1024
-    """Limit of an encoded message."""
+    """Maximum size of an encoded message (bytes)."""
     rln: bool = False
-    """True if messages need a proof of their rate limit, which this package cannot make."""
+    """True if a message needs a proof of its rate limit (RLN), which this package cannot make."""
     entry: tuple[str, ...] = ()
-    """Entry nodes: multiaddresses, `enrtree://…` and `enr:…`."""
+    """Entry nodes of the network, as multiaddresses, `enrtree://…` or `enr:…`."""
 
     def __post_init__(self) -> None:
         _check_range("cluster_id", self.cluster_id, 0, MAX_CLUSTER)
@@ -66,11 +66,11 @@ class Network:
 
     @property
     def all_shards(self) -> frozenset[int]:
-        """Every shard that the network uses."""
+        """Return all shards that the network uses."""
         return frozenset(self.shards or range(self.num_shards or 0))
 
     def pubsub_topic_for(self, content_topic: str) -> str:
-        """Return the shard of a content topic, as `/waku/2/rs/<cluster>/<shard>`.
+        """Return the pubsub topic for a content topic, as `/waku/2/rs/<cluster>/<shard>`.
 
         Raises:
             InvalidTopic: not a content topic.
@@ -83,7 +83,7 @@ class Network:
 
 
 def find_network(name: str) -> Network:
-    """Return a preset, or read a TOML file if the name ends with `.toml`.
+    """Return a named preset, or read a TOML file if the name ends with `.toml`.
 
     Raises:
         ValueError: an unknown name, or a file that does not describe a network.
@@ -100,7 +100,7 @@ def find_network(name: str) -> Network:
 
 
 def check_entry(text: str) -> None:
-    """Check an entry node of a network: a multiaddress, `enrtree://…` or `enr:…`.
+    """Check the address of an entry node, a multiaddress, `enrtree://…` or `enr:…`.
 
     Raises:
         InvalidInput: it has another form, or cannot be dialled.
@@ -135,7 +135,7 @@ def _from_file(path: Path) -> Network:
 
 
 def network_in(name: str, data: bytes) -> Network:
-    """Read the text of a network's file.
+    """Parse the text of a network's TOML file.
 
     Raises:
         ValueError: it does not describe a network.

@@ -1,4 +1,4 @@
-"""Writer of the record of an own node (EIP-778, 31/WAKU2-ENR). `enr` reads records."""
+"""Writer of node records for own nodes (EIP-778, 31/WAKU2-ENR). The module `enr` reads records."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def signed_record(
     shards: Iterable[int],
     sequence: int,
 ) -> str:
-    """Return the record of a node, `enr:…`. The keys `ip` and `tcp` have the first IP address with
-    TCP alone.
+    """Return the signed record of a node (`enr:…`). The keys `ip` and `tcp` have the first address
+    that is an IP address with plain TCP.
 
     Raises:
         InvalidInput: it would be longer than 300 bytes, or the key is not of secp256k1.

@@ -24,7 +24,8 @@ __all__ = ["HttpsResolver", "LookupFailed", "Resolver", "SystemResolver", "read_
 
 LOOKUP_S: Final = 5.0
 AT_ONCE: Final = 8
-"""Queries at a time. Resolvers of home routers handle only few."""
+"""Maximum number of DNS queries at a time. Resolvers in home routers handle only few queries at a
+time."""
 MAX_ANSWER_BYTES: Final = 65_535
 
 
@@ -33,7 +34,7 @@ class LookupFailed(Exception):
 
 
 class Resolver(Protocol):
-    """Source of texts in the DNS."""
+    """Source of the texts (TXT records) in the DNS."""
 
     async def texts(self, name: str) -> list[str]:
         """Return the TXT records under a name.
@@ -44,10 +45,10 @@ class Resolver(Protocol):
 
 
 class SystemResolver:
-    """The resolver of the operating system's configuration."""
+    """Resolver that the operating system is configured to use."""
 
     async def texts(self, name: str) -> list[str]:
-        """Return the TXT records. `Resolver` describes the call."""
+        """Return the TXT records under a name, as `Resolver.texts` describes."""
         try:
             # Its default backend is that of the first event loop of the process.
             backend = dns.asyncbackend.get_backend(dns.asyncbackend.sniff())
@@ -59,7 +60,8 @@ class SystemResolver:
 
 
 class HttpsResolver:
-    """Resolver behind HTTPS. Its operator can read every name that you ask for."""
+    """Resolver that is reached by HTTPS. The operator of the resolver can read every name that you
+    query."""
 
     def __init__(
         self,
@@ -76,7 +78,7 @@ class HttpsResolver:
         self._transport = None if app is None else httpx.ASGITransport(app=app)
 
     async def texts(self, name: str) -> list[str]:
-        """Return the TXT records. `Resolver` describes the call."""
+        """Return the TXT records under a name, as `Resolver.texts` describes."""
         query = dns.message.make_query(f"{name}.", "TXT", id=0)  # RFC 8484: 0, for caches
         try:
             wire = await self._post(query.to_wire())
@@ -111,7 +113,7 @@ class HttpsResolver:
 
 
 async def read_tree(url: str, resolver: Resolver) -> TreeWalk:
-    """Read all records of a tree.
+    """Read all node records of a DNS tree.
 
     Raises:
         InvalidInput: the URL is not a tree's.
@@ -143,7 +145,7 @@ async def read_tree(url: str, resolver: Resolver) -> TreeWalk:
 
 
 def texts_in(wire: bytes) -> list[str]:
-    """Read the TXT records of a DNS answer in binary form.
+    """Return the texts of the TXT records in a DNS answer in binary form.
 
     Raises:
         LookupFailed: it has none, or is no answer.

@@ -1,12 +1,12 @@
-"""A whole libp2p connection without I/O: negotiation, noise, a muxer, and streams.
+"""State machine of a whole libp2p connection, with negotiation, noise, a muxer, and streams.
 
-`receive` accepts bytes of the socket, `data_to_send` returns bytes for it, and `next_event` returns
-what happened. The stack is built bottom up:
+`receive` accepts bytes from the socket, and `data_to_send` and `next_event` return the results. The
+stack is built bottom up:
 
     multistream (/noise) → noise → muxer, agreed in noise or by multistream → streams,
     each of which begins with multistream
 
-Connection establishment: https://github.com/libp2p/specs/blob/master/connections/README.md
+The specification is https://github.com/libp2p/specs/blob/master/connections/README.md.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ __all__ = [
 ]
 
 MUXERS: Final = (Yamux.protocol, Mplex.protocol)
-"""Muxers in order of preference: yamux has flow control."""
+"""Muxers in order of preference, with yamux first because it has flow control."""
 _MUXERS: Final[dict[str, type[Muxer]]] = {Yamux.protocol: Yamux, Mplex.protocol: Mplex}
 
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """The peer proved its identity. Streams may be opened."""
+    """The peer proved its identity, so streams may be opened."""
 
     remote: RemoteIdentity
     muxer: str
@@ -56,7 +56,7 @@ class Connected:
 
 @dataclass(frozen=True, slots=True)
 class StreamAgreed:
-    """Both sides agreed on the protocol of a stream."""
+    """Both sides agreed on the protocol of a new stream."""
 
     stream_id: int
     protocol: str
@@ -84,8 +84,8 @@ class _Negotiation:
 class Connection:
     """State machine of one connection, for either side.
 
-    If the peer breaks a rule, `receive` raises and the connection is over. Send what `data_to_send`
-    still returns, then close the socket.
+    If the peer breaks a rule, `receive` raises an error and the connection is over. After an error,
+    send the bytes that `data_to_send` still returns, and close the socket.
     """
 
     def __init__(
@@ -150,10 +150,9 @@ class Connection:
     # Bytes
 
     def receive(self, data: bytes, now_ms: int) -> None:
-        """Receive bytes of the socket, as many as one turn handles.
+        """Receive bytes from the socket, and handle as many as fit into one turn.
 
-        If `budget.is_spent` afterwards, call it again without bytes after other connections had
-        their turn.
+        If `budget.is_spent` afterwards, call `receive` without bytes again in the next turn.
 
         Raises:
             PeerViolation: the peer broke a rule, failed to prove its identity, or passed a limit.
@@ -173,13 +172,13 @@ class Connection:
             self._take(self.noise.receive(b"", 1), now_ms)
 
     def close(self) -> None:
-        """Forget all streams and bytes: the socket is closed."""
+        """Delete all streams and waiting bytes, because the socket is closed."""
         self.muxer = None
         self._streams.clear()
         self.noise.forget()
 
     def data_to_send(self) -> bytes:
-        """Return and forget the bytes for the socket."""
+        """Remove and return the bytes for the socket."""
         self._out += self.noise.data_to_send()
         if self.muxer is not None:
             plaintext = self.muxer.data_to_send()
@@ -197,7 +196,7 @@ class Connection:
         return bool(self._out) or self.noise.has_data_to_send
 
     def next_event(self) -> ConnectionEvent | None:
-        """Return the oldest event that was not handed out yet."""
+        """Return the oldest event that was not returned yet, or None."""
         return self._events.popleft() if self._events else None
 
     # Streams
@@ -205,8 +204,8 @@ class Connection:
     def open_stream(self, protocols: Sequence[str], now_ms: int) -> int:
         """Open a stream that speaks the first of `protocols` that the peer supports.
 
-        With one protocol, data sent before `StreamAgreed` goes out at once, and the peer resets the
-        stream if it refuses. With several protocols, wait for `StreamAgreed` before you send.
+        With one protocol, data sent before `StreamAgreed` leaves at once, and a peer may reset the
+        stream. With several protocols, wait for `StreamAgreed` before you send.
 
         Raises:
             PeerViolation: the numbers of streams are used up.
@@ -224,23 +223,23 @@ class Connection:
             self.muxer.send(stream_id, data)
 
     def end(self, stream_id: int) -> None:
-        """End this side of a stream. Nothing can be sent on it afterwards."""
+        """End this side of a stream, so that no more data can be sent."""
         if self.muxer is not None:
             self.muxer.end(stream_id)
 
     def reset(self, stream_id: int) -> None:
-        """Drop a stream without waiting."""
+        """Drop a stream at once, with all its waiting data."""
         if self.muxer is not None:
             self._forget_negotiation(stream_id)
             self.muxer.reset(stream_id)
 
     def consumed(self, stream_id: int, size_bytes: int) -> None:
-        """Return credit for received bytes, so that the peer may send more."""
+        """Give the peer credit for received bytes that were read, so that it may send more."""
         if self.muxer is not None:
             self.muxer.consumed(stream_id, size_bytes)
 
     def waiting_bytes(self, stream_id: int) -> int:
-        """Return how many bytes of a stream wait for the peer's credit."""
+        """Return how many bytes of a stream wait until the peer gives credit."""
         return 0 if self.muxer is None else self.muxer.waiting_bytes(stream_id)
 
     @property
@@ -252,7 +251,7 @@ class Connection:
 
     @property
     def next_deadline_ms(self) -> int:
-        """Time at which `on_deadline` should be called, if nothing happens before."""
+        """Time (ms) at which `on_deadline` must be called, unless another call comes before."""
         if self.muxer is None:
             return self._handshake_deadline_ms
         idle = self._heard_ms + self.limits.idle_ms
@@ -261,7 +260,7 @@ class Connection:
         return idle
 
     def on_deadline(self, now_ms: int) -> None:
-        """Reset streams whose negotiation takes too long.
+        """Reset streams whose protocol negotiation takes too long.
 
         Raises:
             PeerViolation: the handshake took too long, or the peer has been silent too long.

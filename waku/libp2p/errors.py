@@ -1,4 +1,4 @@
-"""Every failure of `waku.libp2p`, in one tree.
+"""Errors of `waku.libp2p`, in one tree.
 
 Libp2pError
 ├── InvalidInput          bytes or a text that are not what they claim to be (also a ValueError)
@@ -27,15 +27,15 @@ __all__ = [
 
 
 class Libp2pError(Exception):
-    """A libp2p peer, or data from a peer, breaks a rule or fails."""
+    """A libp2p peer, or data of a peer, breaks a rule or fails."""
 
 
 class InvalidInput(Libp2pError, ValueError):
-    """Bytes or a text that cannot be decoded. The message says what is wrong and where."""
+    """Bytes or a text cannot be decoded. The text of the error tells what is wrong and where."""
 
 
 class ProtocolNotSupported(Libp2pError):
-    """The peer refused every protocol that was offered."""
+    """The peer refused all protocols that were proposed."""
 
     def __init__(self, offered: tuple[str, ...]) -> None:
         self.offered = offered
@@ -43,19 +43,19 @@ class ProtocolNotSupported(Libp2pError):
 
 
 class DialFailed(Libp2pError):
-    """The address does not answer, does not speak libp2p, or belongs to another peer."""
+    """The dialled address does not answer, does not speak libp2p, or belongs to another peer."""
 
 
 class ConnectionClosed(Libp2pError):
-    """The connection is over. The message gives the reason."""
+    """The connection is over. The text of the error gives the reason."""
 
 
 class StreamClosed(Libp2pError):
-    """The stream is over. The message gives the reason."""
+    """The stream is over. The text of the error gives the reason."""
 
 
 class PeerViolation(Libp2pError):
-    """The peer broke a rule of a protocol. Close the connection."""
+    """The peer broke a rule of a protocol, so its connection must be closed."""
 
 
 class HandshakeFailed(PeerViolation):
@@ -63,9 +63,9 @@ class HandshakeFailed(PeerViolation):
 
 
 class LimitExceeded(PeerViolation):
-    """The peer exceeded one of the `Limits`.
+    """The peer exceeded a limit in `Limits`.
 
-    The message names the limit, its value and the received value.
+    The text of the error names the limit, its value and the received value.
     """
 
     def __init__(self, limit: str, allowed: int, received: str) -> None:

@@ -1,9 +1,10 @@
 """Identity keys, and the peer ids that are derived from them.
 
-https://github.com/libp2p/specs/blob/master/peer-ids/peer-ids.md
+The specification is https://github.com/libp2p/specs/blob/master/peer-ids/peer-ids.md.
 
-Own keys are Ed25519 or secp256k1 (the kind of Waku nodes). Signatures of RSA and ECDSA peers can be
-verified, too. The package `cryptography` (OpenSSL) has the primitives.
+A host's own key is an Ed25519 key or a secp256k1 key (the kind of Waku nodes). Signatures of RSA
+and ECDSA peers can be verified, too. The package `cryptography` (OpenSSL) implements the
+cryptography.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ __all__ = ["KeyType", "PeerId", "PrivateKey", "PublicKey"]
 _TYPE_FIELD: Final = 0x08
 _DATA_FIELD: Final = 0x12
 MAX_KEY_BYTES: Final = 4_096
-"""Size limit of a public key. An RSA key of 8,192 bits has about 1,100 bytes."""
+"""Maximum size of an encoded public key (bytes). An RSA key of 8,192 bits has about 1,100 bytes."""
 MAX_RSA_BITS: Final = 8_192
-"""Size limit of an RSA key, as in go-libp2p, because longer keys take longer to verify."""
+"""Maximum size of an RSA key (bits), as in go-libp2p, because longer keys take longer to verify."""
 MIN_RSA_BITS: Final = 2_048
 
 _IDENTITY: Final = b"\x00"
@@ -47,7 +48,7 @@ _Key = rsa.RSAPublicKey | ed25519.Ed25519PublicKey | ec.EllipticCurvePublicKey
 
 
 class KeyType(IntEnum):
-    """Key types of libp2p's `crypto.proto`."""
+    """Type of a key, as in libp2p's `crypto.proto`."""
 
     RSA = 0
     ED25519 = 1
@@ -57,7 +58,7 @@ class KeyType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class PeerId:
-    """Name of a peer: the multihash of its public key.
+    """Peer id, which is the multihash of the peer's public key.
 
     Raises:
         InvalidInput: neither an identity multihash of a key nor a SHA-256 multihash.
@@ -76,7 +77,7 @@ class PeerId:
 
     @classmethod
     def parse(cls, text: str) -> PeerId:
-        """Read a peer id: `16Uiu2…`, `12D3Koo…`, `Qm…`, or a CID (`bafz…`).
+        """Parse a peer id in the form `16Uiu2…`, `12D3Koo…`, `Qm…`, or as a CID (`bafz…`).
 
         Raises:
             InvalidInput: the text has another form.
@@ -99,15 +100,15 @@ class PeerId:
 class PublicKey:
     """Public key of a peer, with the bytes exactly as the peer sent them.
 
-    The peer id is computed over these bytes (T13), so they are never encoded again.
+    The peer id is the hash of these bytes (T13), so the key is never encoded again.
     """
 
     encoded: bytes
-    """Encoded `PublicKey` of `crypto.proto`: type and data."""
+    """Encoded message `PublicKey` of `crypto.proto`, with type and data."""
 
     @classmethod
     def of(cls, type: KeyType, data: bytes) -> PublicKey:
-        """Return the key of the given kind and data."""
+        """Return the public key with the given type and data."""
         return cls(_encode_key(type, data))
 
     @cached_property
@@ -116,7 +117,7 @@ class PublicKey:
 
     @property
     def type(self) -> KeyType:
-        """Kind of the key.
+        """Type of the public key.
 
         Raises:
             InvalidInput: the encoded bytes are not a key.
@@ -125,7 +126,7 @@ class PublicKey:
 
     @property
     def data(self) -> bytes:
-        """Bytes of the key: 32 or 33, or DER for RSA and ECDSA.
+        """Bytes of the key, which are 32 (Ed25519), 33 (secp256k1), or DER for RSA and ECDSA.
 
         Raises:
             InvalidInput: the encoded bytes are not a key.
@@ -134,13 +135,13 @@ class PublicKey:
 
     @cached_property
     def peer_id(self) -> PeerId:
-        """Id of the peer with this key."""
+        """Peer id that belongs to this key."""
         if len(self.encoded) <= _INLINE_BYTES:
             return PeerId(_IDENTITY + bytes([len(self.encoded)]) + self.encoded)
         return PeerId(_SHA2_256 + sha256(self.encoded).digest())
 
     def verify(self, message: bytes, signature: bytes) -> bool:
-        """Check a signature of the owner of the key.
+        """Check that the owner of the key made a signature.
 
         Raises:
             InvalidInput: the encoded bytes are not a key that this package can use.
@@ -171,9 +172,9 @@ class PublicKey:
 
 
 class PrivateKey:
-    """Private identity key: Ed25519 or secp256k1.
+    """Private identity key of type Ed25519 or secp256k1.
 
-    `repr` does not show the secret.
+    The `repr` of a key does not show the secret.
     """
 
     def __init__(self, type: KeyType, secret: bytes) -> None:
@@ -212,11 +213,11 @@ class PrivateKey:
 
     @property
     def peer_id(self) -> PeerId:
-        """Peer id of the owner."""
+        """Peer id that belongs to this key."""
         return self.public_key.peer_id
 
     def sign(self, message: bytes) -> bytes:
-        """Sign a message, as `PublicKey.verify` checks it."""
+        """Sign a message, so that `PublicKey.verify` accepts the signature."""
         if isinstance(self._key, ed25519.Ed25519PrivateKey):
             return self._key.sign(message)
         return _low_s(
@@ -224,7 +225,7 @@ class PrivateKey:
         )
 
     def sign_digest(self, digest: bytes) -> bytes:
-        """Sign a 32-byte digest with a secp256k1 key. Return the signature as DER.
+        """Sign a 32-byte digest with a secp256k1 key, and return the signature as DER.
 
         Raises:
             InvalidInput: the key is of another type.
@@ -235,8 +236,8 @@ class PrivateKey:
         return _low_s(self._key.sign(digest, algorithm))
 
     def encode(self) -> bytes:
-        """Return the `PrivateKey` of `crypto.proto`, as go-libp2p and nim-libp2p store it in
-        files."""
+        """Return the message `PrivateKey` of `crypto.proto`, as go-libp2p and nim-libp2p store it
+        in files."""
         secret = self._secret
         if self.type is KeyType.ED25519:
             secret += self.public_key.data
@@ -244,7 +245,7 @@ class PrivateKey:
 
     @classmethod
     def parse(cls, encoded: bytes) -> PrivateKey:
-        """Read the bytes that `encode` returns.
+        """Parse the bytes that `encode` returns.
 
         Raises:
             InvalidInput: the bytes are not such a key.

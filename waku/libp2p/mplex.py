@@ -1,8 +1,9 @@
-"""mplex 6.7: streams without flow control. Stock js-waku has no other muxer.
+"""mplex 6.7, a muxer whose streams have no flow control. js-waku offers no other muxer by default.
 
-https://github.com/libp2p/specs/blob/master/mplex/README.md
+The specification is https://github.com/libp2p/specs/blob/master/mplex/README.md.
 
-Both sides count streams from 0 (T6). Stream n of the peer is therefore number -(n + 1) here.
+Each side counts its own streams from 0 (T6). In this module the peer's stream n therefore has the
+number -(n + 1).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _FLAGS: Final = 8
 
 
 class Mplex(Muxer):
-    """The streams of one mplex connection."""
+    """Muxer for the streams of one mplex connection."""
 
     protocol: ClassVar[str] = "/mplex/6.7.0"
 
@@ -33,7 +34,7 @@ class Mplex(Muxer):
         self._numbers = PeerNumbers(0, 1)
 
     def open_stream(self) -> int:
-        """Open a stream. Its name is its number, as in go-libp2p."""
+        """Open a stream whose name is its number, as in go-libp2p."""
         stream_id = self._next_id
         self._next_id += 1
         name = varint.prefixed(str(stream_id).encode())

@@ -1,7 +1,7 @@
-"""Self-describing addresses: `/dns4/node.example/tcp/8000/wss/p2p/16Uiu2…`.
+"""Self-describing network addresses (multiaddresses), such as `/dns4/node.example/tcp/8000/wss`.
 
-https://github.com/libp2p/specs/blob/master/addressing/README.md. Protocol numbers:
-https://github.com/multiformats/multicodec (table.csv).
+The specification is https://github.com/libp2p/specs/blob/master/addressing/README.md. The protocol
+numbers are in https://github.com/multiformats/multicodec (table.csv).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["DialTarget", "Multiaddr"]
 MAX_TEXT: Final = 2_048
 MAX_PARTS: Final = 32
 MAX_NAME_BYTES: Final = 253
-"""Maximum length of a DNS name (RFC 1035)."""
+"""Maximum length of a DNS name (bytes, RFC 1035)."""
 
 _NAME = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?\Z")
 
@@ -119,7 +119,7 @@ class DialTarget:
     port: int
     websocket: bool
     server_name: str | None
-    """Name that the TLS certificate must have. None without TLS."""
+    """Host name that the TLS certificate must have, or None without TLS."""
     peer_id: PeerId | None
 
 
@@ -128,12 +128,12 @@ class Multiaddr:
     """Address as a sequence of protocols and their values."""
 
     parts: tuple[tuple[str, str], ...]
-    """Pairs of protocol and value, outermost first. The value is empty for a protocol without
-    one."""
+    """Pairs of protocol and value, outermost first. If a protocol has no value, the text is
+    empty."""
 
     @classmethod
     def parse(cls, text: str) -> Multiaddr:
-        """Read an address in text form.
+        """Parse a multiaddress in text form.
 
         Raises:
             InvalidInput: an unknown protocol, or a value that does not fit; the message names it.
@@ -160,7 +160,7 @@ class Multiaddr:
 
     @classmethod
     def decode(cls, data: bytes) -> Multiaddr:
-        """Read an address in binary form.
+        """Decode a multiaddress in binary form.
 
         Raises:
             InvalidInput: cut off, an unknown protocol, or a value that does not fit.
@@ -200,7 +200,7 @@ class Multiaddr:
 
     @property
     def peer_id(self) -> PeerId | None:
-        """Peer id at the end of the address. None if there is no peer id."""
+        """Peer id at the end of the address, or None."""
         name, value = self.parts[-1]
         return PeerId.parse(value) if name == "p2p" else None
 
@@ -211,7 +211,7 @@ class Multiaddr:
 
     @property
     def dial_target(self) -> DialTarget:
-        """Return the place and the way to dial.
+        """Return the host, the port and the transport to dial.
 
         Raises:
             InvalidInput: not TCP or WebSocket over an IP address or name; the message says what

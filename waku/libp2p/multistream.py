@@ -1,9 +1,10 @@
-"""multistream-select 1.0: negotiation of the protocol of a connection or stream.
+"""multistream-select 1.0, which negotiates the protocol of a connection or a stream.
 
-https://github.com/multiformats/multistream-select
+The specification is https://github.com/multiformats/multistream-select.
 
-Each side is an object without I/O. `receive` accepts bytes and `data_to_send` returns bytes. When
-`protocol` is known, `rest` has the bytes of that protocol that the peer already sent.
+Each side of the negotiation is an object without I/O. The method `receive` accepts bytes, and
+`data_to_send` returns bytes. When `protocol` is known, `rest` has the bytes that the peer already
+sent after the negotiation.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _NOT_AVAILABLE: Final = "na"
 
 @lru_cache(maxsize=64)
 def line(text: str) -> bytes:
-    """Encode a line: its length, the text, a newline."""
+    """Encode a line as its length, the text and a newline."""
     return varint.prefixed(text.encode() + b"\n")
 
 
@@ -92,10 +93,10 @@ class _Side:
 
 
 class Dialler(_Side):
-    """Side that proposes one protocol after the other.
+    """Side of the negotiation that proposes one protocol after another.
 
-    The greeting and the first proposal leave together, which saves a round trip. go-libp2p,
-    nim-libp2p and js-libp2p accept it (T3).
+    The greeting and the first proposal are sent together, which saves a round trip. go-libp2p,
+    nim-libp2p and js-libp2p accept the greeting and a proposal together (T3).
     """
 
     def __init__(self, protocols: Sequence[str], limits: Limits) -> None:
@@ -118,7 +119,7 @@ class Dialler(_Side):
 
 
 class Listener(_Side):
-    """Side that accepts or refuses proposals."""
+    """Side of the negotiation that accepts or refuses the proposed protocols."""
 
     def __init__(self, supports: Callable[[str], bool], limits: Limits) -> None:
         super().__init__(limits)

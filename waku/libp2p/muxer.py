@@ -1,8 +1,8 @@
-"""Common part of yamux and mplex: many streams over one connection.
+"""Common part of the muxers yamux and mplex, which carry many streams over one connection.
 
-`receive` accepts bytes, `next_event` returns what happened, and `data_to_send` returns bytes to
-send. Streams have numbers. Received bytes count against the limits until the application calls
-`consumed`. Only then yamux gives the peer more credit.
+`receive` accepts bytes, `next_event` returns events, and `data_to_send` returns bytes to send. Each
+stream has a number. Received bytes count against the limits until the application calls `consumed`.
+In yamux, the peer gets more credit after a call of `consumed`.
 """
 
 from __future__ import annotations
@@ -30,25 +30,27 @@ __all__ = [
 ]
 
 LATE: Final = 64
-"""Numbers of streams that may still come after a higher one."""
+"""Maximum number of stream numbers that are still accepted after a higher number."""
 PIECE_BYTES: Final = 64 * 1024
-"""Maximum length of a sent data frame. Peers close a connection with a frame above 1 MiB."""
+"""Maximum length of a sent data frame (bytes). Peers close a connection that sends a frame above 1
+MiB."""
 GONE: Final = 1_024
 """Number of closed streams whose late frames are accepted."""
 LATE_BYTES: Final = 64
-"""Late bytes of a closed stream, beyond its window. A frame without data counts as a byte."""
+"""Maximum size of late data on a closed stream, in addition to its window (bytes). A late frame
+without data counts as one byte."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamOpened:
-    """The peer opened a stream."""
+    """The peer opened a new stream."""
 
     stream_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """Bytes arrived on a stream."""
+    """Bytes of the peer arrived on a stream."""
 
     stream_id: int
     data: bytes
@@ -56,14 +58,14 @@ class Received:
 
 @dataclass(frozen=True, slots=True)
 class RemoteEnded:
-    """The peer sends nothing more on a stream. This side still may."""
+    """The peer sends no more data on a stream. This side may still send data."""
 
     stream_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class StreamReset:
-    """A stream is gone, with its undelivered data."""
+    """A stream is closed at once, with its undelivered data."""
 
     stream_id: int
     reason: str
@@ -71,14 +73,14 @@ class StreamReset:
 
 @dataclass(frozen=True, slots=True)
 class StreamWritable:
-    """The peer gave credit, and no data of the stream waits any longer."""
+    """The peer gave credit, and no data of the stream is waiting any longer."""
 
     stream_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class GoneAway:
-    """The peer opens no more streams, and accepts none."""
+    """The peer opens no more streams, and accepts no more streams."""
 
     code: int
 
@@ -88,18 +90,19 @@ MuxerEvent = StreamOpened | Received | RemoteEnded | StreamReset | StreamWritabl
 
 @dataclass(slots=True)
 class MuxedStream:
-    """State of one stream in the muxer."""
+    """State of one stream inside the muxer."""
 
     by_peer: bool
     receive_window: int = 0
-    """Bytes that the peer may still send. With mplex, the bytes expected after a reset."""
+    """Number of bytes that the peer may still send. In mplex, the value is the number of bytes that
+    are expected after a reset."""
     send_window: int = sys.maxsize
-    """Bytes that may still be sent to the peer (yamux)."""
+    """Number of bytes that may still be sent to the peer (yamux)."""
     unconsumed: int = 0
     credit: int = 0
-    """Consumed bytes for which the peer has no credit yet (yamux)."""
+    """Number of read bytes for which the peer has no credit yet (yamux)."""
     waiting: bytearray = field(default_factory=bytearray)
-    """Bytes that wait to be sent. A reset drops them."""
+    """Bytes that wait to be sent. If the stream is reset, its waiting bytes are dropped."""
     local_ended: bool = False
     remote_ended: bool = False
 
@@ -110,9 +113,9 @@ class MuxedStream:
 
 
 class PeerNumbers:
-    """Set of the stream numbers of a peer: each once, and slightly out of order.
+    """Set of a peer's stream numbers, which come once each and slightly out of order.
 
-    T21: opening frames of go-libp2p can overtake each other if several streams are opened at once.
+    Opening frames of go-libp2p can overtake each other if several streams are opened at once (T21).
     """
 
     def __init__(self, first: int, step: int) -> None:
@@ -122,7 +125,7 @@ class PeerNumbers:
         """The latest numbers that were left out."""
 
     def take(self, number: int) -> None:
-        """Add a number.
+        """Add a new stream number to the set.
 
         Raises:
             PeerViolation: it was used before, or is far behind the others.
@@ -140,7 +143,7 @@ class PeerNumbers:
 
 
 class Muxer(ABC):
-    """The streams of one connection."""
+    """Muxer for the streams of one connection."""
 
     protocol: ClassVar[str]
 
@@ -163,11 +166,11 @@ class Muxer(ABC):
         """Late bytes that are expected of each stream that is gone: sent before the peer knew."""
 
     def next_event(self) -> MuxerEvent | None:
-        """Return the oldest event that was not handed out yet."""
+        """Return the oldest event that was not returned yet, or None."""
         return self._events.popleft() if self._events else None
 
     def data_to_send(self) -> bytes:
-        """Return and forget the bytes for the peer."""
+        """Remove and return the bytes for the peer."""
         sending, self._sending = self._sending, {}
         for stream_id in sending:
             if (stream := self._streams.get(stream_id)) is not None:
@@ -181,12 +184,12 @@ class Muxer(ABC):
 
     @property
     def has_data_to_send(self) -> bool:
-        """True if `data_to_send` would return any."""
+        """True if `data_to_send` would return bytes."""
         return bool(self._out or self._sending)
 
     def receive(self, data: bytes) -> None:
-        """Receive bytes of the peer. Bytes beyond the turn of the budget are kept for the next
-        call.
+        """Receive bytes from the peer. Bytes beyond the turn of the connection are kept for the
+        next call.
 
         Raises:
             PeerViolation: they break the muxer's rules, or pass a limit.
@@ -201,18 +204,18 @@ class Muxer(ABC):
 
     @abstractmethod
     def open_stream(self) -> int:
-        """Open a stream. Return its number."""
+        """Open a stream and return its number."""
 
     def send(self, stream_id: int, data: bytes) -> None:
-        """Send bytes on a stream that this side has not ended. Nothing is sent on a stream that is
-        gone."""
+        """Send bytes on a stream that this side has not ended. If the stream is closed, nothing is
+        sent."""
         stream = self._streams.get(stream_id)
         if stream is not None and not stream.local_ended and data:
             stream.waiting += data
             self._sending[stream_id] = None
 
     def end(self, stream_id: int) -> None:
-        """End this side of a stream. Data that waits for credit is still sent."""
+        """End this side of a stream, after waiting data is sent."""
         stream = self._streams.get(stream_id)
         if stream is not None and not stream.local_ended:
             stream.local_ended = True
@@ -220,7 +223,7 @@ class Muxer(ABC):
                 self._finish(stream_id, stream)
 
     def reset(self, stream_id: int) -> None:
-        """Drop a stream, with all data that waits on it.
+        """Drop a stream at once, with all its waiting data.
 
         If both sides have ended the stream and the credit suffices, waiting data is still sent.
         """
@@ -242,7 +245,7 @@ class Muxer(ABC):
         self._give_credit(stream_id, stream, size_bytes)
 
     def waiting_bytes(self, stream_id: int) -> int:
-        """Return how many bytes of a stream wait for the peer's credit."""
+        """Return how many bytes of a stream wait until the peer gives credit."""
         stream = self._streams.get(stream_id)
         return 0 if stream is None else max(0, len(stream.waiting) - stream.send_window)
 

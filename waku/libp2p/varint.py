@@ -1,6 +1,6 @@
-"""Unsigned LEB128 of libp2p: at most nine bytes, and only in the shortest form.
+"""Unsigned LEB128 numbers of libp2p, with at most nine bytes, and only in the shortest form.
 
-https://github.com/multiformats/unsigned-varint
+The specification is https://github.com/multiformats/unsigned-varint.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def encode(value: int) -> bytes:
 
 
 def decode(data: bytes | bytearray | memoryview, offset: int = 0) -> tuple[int, int] | None:
-    """Return the value and the offset after it, or None if more bytes are needed.
+    """Return the decoded value and the offset after it, or None if more bytes are needed.
 
     Raises:
         InvalidInput: longer than nine bytes, or not the shortest form.
@@ -52,15 +52,15 @@ def decode(data: bytes | bytearray | memoryview, offset: int = 0) -> tuple[int, 
 
 
 def prefixed(message: bytes) -> bytes:
-    """Return a length-prefixed `message`, the form of Waku's request and response streams."""
+    """Return `message` after its length, as in Waku's request and response streams."""
     return encode(len(message)) + message
 
 
 class MessageReader:
     """Splitter of a byte stream into length-prefixed messages.
 
-    It buffers at most one message. `feed` raises before more than `max_bytes` of a message are
-    buffered.
+    The reader buffers at most one message. `feed` raises an error before more than `max_bytes` of a
+    message are buffered.
     """
 
     def __init__(self, max_bytes: int, limit: str = "max_bytes") -> None:
@@ -76,7 +76,8 @@ class MessageReader:
         self._buffer += data
 
     def next_message(self, max_bytes: int | None = None) -> bytes | None:
-        """Return the next whole message, or None. `max_bytes` replaces its limit.
+        """Return the next whole message, or None if it is incomplete. `max_bytes` replaces the
+        limit of the reader.
 
         Raises:
             InvalidInput: the length is not a varint.
@@ -97,5 +98,5 @@ class MessageReader:
 
     @property
     def rest(self) -> bytes:
-        """Bytes after the last whole message."""
+        """Return the bytes after the last whole message."""
         return bytes(memoryview(self._buffer)[self._start :])

@@ -1,7 +1,7 @@
-"""yamux 1.0: streams with flow control.
+"""yamux 1.0, a muxer whose streams have flow control.
 
-https://github.com/hashicorp/yamux/blob/master/spec.md,
-https://github.com/libp2p/specs/blob/master/yamux/README.md
+The specifications are https://github.com/hashicorp/yamux/blob/master/spec.md and
+https://github.com/libp2p/specs/blob/master/yamux/README.md.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ def _frame(kind: int, flags: int, stream_id: int, length: int) -> bytes:
 
 
 class Yamux(Muxer):
-    """The streams of one yamux connection. Streams of the dialler have odd numbers."""
+    """Muxer for the streams of one yamux connection. The dialling side gives its streams odd
+    numbers."""
 
     protocol: ClassVar[str] = "/yamux/1.0.0"
 
@@ -42,7 +43,7 @@ class Yamux(Muxer):
         self._numbers = PeerNumbers(2 if dialler else 1, 2)
 
     def open_stream(self) -> int:
-        """Open a stream: a window update with SYN (T5)."""
+        """Open a stream by sending a window update with SYN (T5)."""
         stream_id = self._next_id
         if stream_id > _MAX_WINDOW - 2:
             raise PeerViolation("the stream numbers are used up; open a new connection")

@@ -1,8 +1,9 @@
-"""Access rules: the node refuses foreign web pages, and calls without its token.
+"""Access rules of the node against requests from foreign web pages, and calls without its token.
 
-A browser lets any page send requests to this machine. It names the page in `Origin` or
-`Sec-Fetch-Site`. If a page made its own name point here (DNS rebinding), that name is in `Host`.
-Other programs send neither of the first two and an honest `Host`, so the rules do not affect them.
+A browser lets any page send requests to this machine. The browser names the page in `Origin` or
+`Sec-Fetch-Site`. If a page made its own host name point to this machine (DNS rebinding), `Host` has
+that name. Other programs send no `Origin`, no `Sec-Fetch-Site` and an honest `Host`, so the rules
+allow them.
 """
 
 from __future__ import annotations
@@ -28,15 +29,16 @@ Address: TypeAlias = IPv4Address | IPv6Address
 
 ANY: Final = "*"
 FOREIGN_SITES: Final = (b"cross-site", b"same-site")
-"""Value of `Sec-Fetch-Site` for a page of another origin. A GET of an image has no `Origin`."""
+"""Values of the header `Sec-Fetch-Site` for a page of another origin. A GET request for an image
+has no `Origin`."""
 
 _BAD_ORIGIN: Final = Response(403, b"Origin not allowed", HTML)
 """nwaku's answer, which it gives only where origins are configured."""
 
 
 class Access:
-    """Access decision by the headers of a request, and the headers that tell browsers the
-    decision."""
+    """Access decision by the headers of a request, and the headers that tell the decision to
+    browsers."""
 
     def __init__(self, options: NodeOptions) -> None:
         self._any_origin = ANY in options.allow_origins
@@ -45,7 +47,7 @@ class Access:
         self._token = None if options.token is None else options.token.encode()
 
     def refusal(self, method: str, server: Any, headers: Headers) -> Response | None:
-        """Return the answer to a refused request, or None for an allowed one.
+        """Return the answer to a refused request, or None if the request is allowed.
 
         Args:
             method: of the request.
@@ -73,7 +75,8 @@ class Access:
         return None
 
     def answer_headers(self, method: str, headers: Headers) -> list[tuple[bytes, bytes]]:
-        """Return the headers that let a page of an allowed origin read the answer (CORS)."""
+        """Return the response headers (CORS) that let a page of an allowed origin read the
+        answer."""
         origin = headers.get(b"origin")
         if origin is None or not self._origins or not self._allows_origin(origin, b""):
             return []

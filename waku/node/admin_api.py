@@ -1,4 +1,4 @@
-"""`/admin/v1`: the peers of the node, and connections to further peers."""
+"""REST operations below `/admin/v1` for the peers of the node, and connections to further peers."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ LOG_LEVELS: Final = {
 
 
 async def peers(node: ServedNode, request: Request) -> Response:
-    """GET /admin/v1/peers and /admin/v1/peers/connected. Every known peer of this node is
-    connected."""
+    """Answer GET /admin/v1/peers and /admin/v1/peers/connected with the peers of the node. This
+    node is connected to every peer that it knows."""
     return _list(node.mesh.peers().values())
 
 
 async def peers_on_shard(node: ServedNode, request: Request) -> Response:
-    """GET /admin/v1/peers/connected/on/{shard}."""
+    """Answer GET /admin/v1/peers/connected/on/{shard} with the peers on a shard."""
     shard = _shard(request)
     if isinstance(shard, Response):
         return shard
@@ -44,7 +44,7 @@ async def peers_on_shard(node: ServedNode, request: Request) -> Response:
 
 
 async def service_peers(node: ServedNode, request: Request) -> Response:
-    """GET /admin/v1/peers/service."""
+    """Answer GET /admin/v1/peers/service with the peers that offer a service."""
     found = []
     for peer in node.mesh.peers().values():
         services = [name for name in peer.protocols if name in SERVICE_PROTOCOLS]
@@ -54,27 +54,27 @@ async def service_peers(node: ServedNode, request: Request) -> Response:
 
 
 async def relay_peers(node: ServedNode, request: Request) -> Response:
-    """GET /admin/v1/peers/relay."""
+    """Answer GET /admin/v1/peers/relay with the relay peers, by shard."""
     return _by_shard(node, node.relay_peers)
 
 
 async def mesh_peers(node: ServedNode, request: Request) -> Response:
-    """GET /admin/v1/peers/mesh."""
+    """Answer GET /admin/v1/peers/mesh with the mesh peers, by shard."""
     return _by_shard(node, node.mesh_peers)
 
 
 async def relay_peers_on_shard(node: ServedNode, request: Request) -> Response:
-    """GET /admin/v1/peers/relay/on/{shard}."""
+    """Answer GET /admin/v1/peers/relay/on/{shard} with the relay peers of a shard."""
     return _on_shard(node, request, node.relay_peers)
 
 
 async def mesh_peers_on_shard(node: ServedNode, request: Request) -> Response:
-    """GET /admin/v1/peers/mesh/on/{shard}."""
+    """Answer GET /admin/v1/peers/mesh/on/{shard} with the mesh peers of a shard."""
     return _on_shard(node, request, node.mesh_peers)
 
 
 async def stats(node: ServedNode, request: Request) -> Response:
-    """GET /admin/v1/peers/stats."""
+    """Answer GET /admin/v1/peers/stats with the numbers of peers."""
     known = list(node.mesh.peers().values())
     relay = _counted(node, node.relay_peers)
     mesh = _counted(node, node.mesh_peers)
@@ -97,7 +97,7 @@ async def stats(node: ServedNode, request: Request) -> Response:
 
 
 async def peer(node: ServedNode, request: Request) -> Response:
-    """GET /admin/v1/peer/{peerId}."""
+    """Answer GET /admin/v1/peer/{peerId} with one peer."""
     peer_id = request.path_values[0]
     if not is_peer_id(peer_id):
         return Response.text(400, "Invalid argument:peerid: incorrect PeerId string")
@@ -108,7 +108,7 @@ async def peer(node: ServedNode, request: Request) -> Response:
 
 
 async def add_peers(node: ServedNode, request: Request) -> Response:
-    """POST /admin/v1/peers: connect to peers by their multiaddresses."""
+    """Connect to peers by their multiaddresses (POST /admin/v1/peers)."""
     try:
         addresses = text_list(read_json(request))
     except BadBody as error:
@@ -130,7 +130,7 @@ async def add_peers(node: ServedNode, request: Request) -> Response:
 
 
 async def filter_subscriptions(node: ServedNode, request: Request) -> Response:
-    """GET /admin/v1/filter/subscriptions."""
+    """Answer GET /admin/v1/filter/subscriptions with the filter criteria of each peer."""
     if not node.options.filter:
         return Response.text(400, "Error: Filter Protocol is not mounted to the node")
     return Response.json(
@@ -148,7 +148,7 @@ async def filter_subscriptions(node: ServedNode, request: Request) -> Response:
 
 
 async def set_log_level(node: ServedNode, request: Request) -> Response:
-    """POST /admin/v1/log-level/{level}."""
+    """Set the log level of the node (POST /admin/v1/log-level/{level})."""
     given = request.path_values[0]
     name = given.upper()
     if name == "TRACE":

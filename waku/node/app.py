@@ -1,7 +1,8 @@
-"""ASGI app of the REST API: from the server's scope to a route, and back.
+"""ASGI app of the REST API, which finds the route of a request and sends the answer.
 
-It uses no router of a web framework. nwaku treats a percent-encoded topic as one segment of a path,
-and answers a wrong method with 404. Routers that decode first and return 405 cannot do that.
+The app does not use the router of a web framework. nwaku treats a percent-encoded topic as one
+segment of a path, and answers a wrong method with 404. Routers that decode a path before they match
+it, or return 405, cannot do the same.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ __all__ = ["App", "NodeApp", "Receive", "Scope", "Send"]
 MAX_CLIENT_ID_CHARACTERS: Final = 128
 
 SAFE: Final = ("node", "description")
-"""Tags of routes whose GET changes nothing."""
+"""Tags of the routes whose GET request changes nothing."""
 _CLIENT_ID: Final = CLIENT_ID_HEADER.lower().encode()
 _NO_CONTENT_TYPE: Final = Response(400, b"Invalid content type", HTML)
 _TOO_LARGE: Final = Response.text(413, "")
@@ -52,15 +53,15 @@ _BAD_CLIENT_ID: Final = Response.text(400, f"{CLIENT_ID_HEADER}: at most 128 cha
 
 
 class BodyTooLarge(Exception):
-    """The body of a request exceeds the limit."""
+    """The body of a request exceeds the size limit."""
 
 
 class Disconnected(Exception):
-    """The caller disconnected in the middle of a body."""
+    """The caller disconnected while it sent the body of a request."""
 
 
 class NodeApp:
-    """The REST API of one node."""
+    """REST API of one node, as an ASGI app."""
 
     def __init__(self, node: ServedNode) -> None:
         self._node = node

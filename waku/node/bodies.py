@@ -1,4 +1,4 @@
-"""Request bodies by nwaku's rules: closed objects, JSON with comments, and base64 of one
+"""Request bodies by nwaku's rules, with closed objects, JSON with comments, and one base64
 alphabet."""
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ __all__ = [
 
 MISSING: Final = "Missing content body"
 UNDECODABLE: Final = "Invalid content body, could not decode: Unable to deserialize data: "
-"""Text of the recorded build of nwaku. It has no more detail, so that clients do not rely on
-detail."""
+"""Error text for an undecodable body, as the recorded build of nwaku sends it. The text gives no
+details, so that clients do not rely on details."""
 
 
 _TEXT: Final = r'"(?:[^"\\]|\\.)*"?'
@@ -37,7 +37,7 @@ _SUPERFLUOUS: Final = re.compile(_TEXT + r"|,(?=\s*[\]}])|(?<=[\s:,\[])\+(?=[0-9
 
 
 class BadBody(ValueError):
-    """The body does not fit the operation. The message is nwaku's."""
+    """The body of a request does not fit the operation. The text of the error is nwaku's."""
 
     def __init__(self, text: str = UNDECODABLE) -> None:
         super().__init__(text)
@@ -49,14 +49,14 @@ class NoBody(BadBody):
 
 
 class BadBase64(ValueError):
-    """A field is not base64. The message is nwaku's."""
+    """A field of the body is not base64. The text of the error is nwaku's."""
 
     def __init__(self) -> None:
         super().__init__("Incorrect base64 string")
 
 
 def read_json(request: Request, *, plain_text: bool = True) -> object:
-    """Return the JSON value of a body.
+    """Return the JSON value in the body of a request.
 
     Args:
         request: what was asked.
@@ -81,7 +81,7 @@ def read_json(request: Request, *, plain_text: bool = True) -> object:
 
 
 def closed_object(value: object, *, required: set[str], optional: set[str]) -> Mapping[str, Any]:
-    """Return an object that has all required fields and no unknown ones.
+    """Return the JSON object if it has all required fields and no unknown fields.
 
     Raises:
         BadBody: it is something else.
@@ -92,7 +92,7 @@ def closed_object(value: object, *, required: set[str], optional: set[str]) -> M
 
 
 def text_list(value: object) -> list[str]:
-    """Return a list of texts from a body.
+    """Return the list of texts in a body.
 
     Raises:
         BadBody: it is something else.
@@ -103,7 +103,7 @@ def text_list(value: object) -> list[str]:
 
 
 def text(value: object) -> str:
-    """Return a text that UTF-8 can encode.
+    """Return the text if UTF-8 can encode it.
 
     Raises:
         BadBody: it is something else.
@@ -118,7 +118,8 @@ def text(value: object) -> str:
 
 
 def relay_message(value: object) -> WakuMessage:
-    """Return the message of a `RelayWakuMessage`. An absent timestamp becomes 0.
+    """Return the message of a `RelayWakuMessage`. If the timestamp is absent, the message has
+    timestamp 0.
 
     Raises:
         BadBody: wrong fields or types; payload or content topic empty; a number out of range.
@@ -155,7 +156,7 @@ def _integer(value: object, lowest: int, highest: int) -> int:
 
 
 def base64_of(value: str) -> bytes:
-    """Decode base64 of the standard alphabet. Padding may be absent."""
+    """Decode base64 of the standard alphabet. The padding may be absent."""
     unpadded = value.rstrip("=")
     try:
         return binascii.a2b_base64(unpadded + "=" * (-len(unpadded) % 4), strict_mode=True)

@@ -1,4 +1,4 @@
-"""Budget of one peer's requests to this node."""
+"""Budget for the requests of one peer to this node."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ __all__ = ["RequestBudget"]
 
 NS_PER_S: Final = 1_000_000_000
 BURST_S: Final = 5
-"""Burst of a peer, as the time in which it would earn the requests."""
+"""Size of a peer's burst, as the time (s) in which the budget earns as many requests."""
 
 
 class RequestBudget:
-    """Budget of one peer in requests a second."""
+    """Budget of one peer, in requests a second."""
 
     def __init__(self, per_s: float) -> None:
         self._per_s = per_s
@@ -30,6 +30,6 @@ class RequestBudget:
         return True
 
     def charge(self, requests: float) -> None:
-        """Count work that took as long as the given number of requests. Further requests wait until
-        it is paid."""
+        """Charge work that took as long as the given number of requests. Further requests are
+        refused until the budget has earned the charge."""
         self._left -= requests

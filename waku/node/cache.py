@@ -1,8 +1,8 @@
-"""Unread messages: nwaku's message cache, with its habits.
+"""Message cache of the REST API, which behaves like nwaku's cache.
 
-One limited cache holds the unread messages of one client, on all its topics together. A message can
-be read by its pubsub topic or by its content topic. Reading removes it for both. (Source: nwaku's
-`waku_api/message_cache.nim`.)
+One limited cache holds the unread messages of one client on all its topics. A message can be read
+by its pubsub topic or by its content topic. Reading a message removes it for both topics. The
+source is `waku_api/message_cache.nim` of nwaku.
 """
 
 from __future__ import annotations
@@ -41,24 +41,24 @@ class UnreadMessages:
         return is_new
 
     def unsubscribe_pubsub(self, pubsub_topic: str) -> None:
-        """Forget a pubsub topic and its unread messages."""
+        """Stop keeping a pubsub topic, and delete its unread messages."""
         self._remove(self._by_pubsub.pop(pubsub_topic, ()))
 
     def unsubscribe_content(self, content_topic: str) -> None:
-        """Forget a content topic and its unread messages."""
+        """Stop keeping a content topic, and delete its unread messages."""
         self._remove(self._by_content.pop(content_topic, ()))
 
     def clear(self) -> None:
-        """Forget every topic and message."""
+        """Delete all topics and all unread messages."""
         self._messages.clear()
         self._by_pubsub.clear()
         self._by_content.clear()
 
     def add(self, message_hash: bytes, pubsub_topic: str, message: WakuMessage) -> None:
-        """Keep a message of a subscribed topic, unless it waits already.
+        """Keep a message of a subscribed topic, unless the cache has it already.
 
-        As in nwaku, one of its topics is enough. Afterwards the message can be read by its other
-        topic, too.
+        As in nwaku, a subscription to the pubsub topic or to the content topic is enough. A kept
+        message can be read by either of its topics.
         """
         if message_hash in self._messages:
             return
@@ -73,13 +73,13 @@ class UnreadMessages:
         self._by_content.setdefault(content_topic, {})[message_hash] = None
 
     def take_pubsub(self, pubsub_topic: str) -> list[WakuMessage] | None:
-        """Remove and return the messages of a pubsub topic, in order of arrival. Return None for an
-        unknown topic."""
+        """Remove and return the messages of a pubsub topic, in order of arrival. Return None if the
+        cache does not keep the topic."""
         return self._take(self._by_pubsub.get(pubsub_topic))
 
     def take_content(self, content_topic: str) -> list[WakuMessage] | None:
-        """Remove and return the messages of a content topic, in order of arrival. Return None for
-        an unknown topic."""
+        """Remove and return the messages of a content topic, in order of arrival. Return None if
+        the cache does not keep the topic."""
         return self._take(self._by_content.get(content_topic))
 
     def take_all(self) -> list[tuple[bytes, WakuMessage]]:

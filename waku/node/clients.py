@@ -1,8 +1,8 @@
-"""Clients of the node, each with its subscriptions and caches.
+"""Clients of the node, each with its own subscriptions and caches.
 
-nwaku has one set of caches for all callers. Here the header `Waku-Client-Id` names a client with
-separate subscriptions and caches, so that several clients can share one node. Calls without the
-header share one set, as with nwaku.
+nwaku has one set of caches for all callers. This node takes the client's name from the header
+`Waku-Client-Id`, so that clients can share a node. Calls without the header share one set of
+caches, as in nwaku.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ class Client:
         self.last_used_ns = 0
 
     def push(self, envelope: Envelope) -> None:
-        """Keep a message of a filter service until it is read."""
+        """Keep a message that a filter service pushed, until the client reads it."""
         self.filter_cache.add(envelope.hash, envelope.pubsub_topic, envelope.message)
 
 
 class TopicMap(Generic[Topic, Listener]):
-    """Index of clients by topic and topics by client. Finding a topic's clients costs their
-    number."""
+    """Index of clients by topic, and of topics by client. The time to find a topic's clients
+    depends only on their number."""
 
     def __init__(self) -> None:
         self._clients: dict[Topic, dict[Listener, None]] = {}
         self._topics: dict[Listener, dict[Topic, None]] = {}
 
     def add(self, topic: Topic, client: Listener) -> bool:
-        """Add a topic to a client. Return True if it is new."""
+        """Add a topic to a client. Return True if the client did not have the topic."""
         clients = self._clients.setdefault(topic, {})
         if client in clients:
             return False
@@ -57,7 +57,7 @@ class TopicMap(Generic[Topic, Listener]):
         return True
 
     def remove(self, topic: Topic, client: Listener) -> bool:
-        """Remove a topic from a client. Return True if the client had it."""
+        """Remove a topic from a client. Return True if the client had the topic."""
         clients = self._clients.get(topic)
         if clients is None or client not in clients:
             return False
@@ -80,20 +80,21 @@ class TopicMap(Generic[Topic, Listener]):
 
     @property
     def topics(self) -> Collection[Topic]:
-        """Every topic with a listener."""
+        """Topics to which at least one client listens."""
         return self._clients.keys()
 
     @property
     def clients(self) -> Collection[Listener]:
-        """Every client with a topic."""
+        """Clients that listen to at least one topic."""
         return self._topics.keys()
 
 
 class Clients:
-    """The clients of a node: the unnamed one, and named ones in order of their last use.
+    """Clients of a node, with the client without a name, and named clients in order of their last
+    use.
 
-    A named client that is idle for too long is dropped. If there are too many, the client that was
-    unused for longest is dropped. `on_drop` is called for each.
+    A named client that makes no calls for too long is dropped. If there are too many clients, the
+    client that was unused for longest is dropped. The node calls `on_drop` for each dropped client.
     """
 
     def __init__(
@@ -119,7 +120,7 @@ class Clients:
         return len(self._named)
 
     def get(self, client_id: str | None) -> Client:
-        """Return the client of a name. An unknown name gets a new client."""
+        """Return the client with the given name. If the name is unknown, a new client is made."""
         if client_id is None:
             return self.unnamed
         now_ns = self._now_ns()

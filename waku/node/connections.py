@@ -1,8 +1,7 @@
-"""Limits of the server: the number of connections, and the time for a request.
+"""Limits of the HTTP server for the number of connections, and the time for a request.
 
-uvicorn alone waits forever for the rest of a request, and accepts connections until the process has
-no file descriptors. 1,500 half requests made a node unreachable, and each failed accept wrote to
-the log.
+uvicorn waits forever for the rest of a request, and accepts connections without a limit. Without
+these limits, 1,500 incomplete requests made a node unreachable.
 """
 
 from __future__ import annotations
@@ -27,18 +26,18 @@ __all__ = ["HttpConnections"]
 
 TOO_LONG: Final = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
 REPORT_INTERVAL_S: Final = 60.0
-"""Interval between two lines of the log about closed connections."""
+"""Minimum interval (s) between two log lines about closed connections."""
 
 _log = logging.getLogger("waku.node.server")
 
 
 class HttpConnections:
-    """The connections of one server, in order of their waiting time.
+    """Connections of one server, in order of their waiting time.
 
-    If there are too many, the connection that waited longest without ever sending a request is
-    closed. If all have sent one, the connection that waited longest since its last request is
-    closed. Connections with a running request stay. If all have one, the newest connection is
-    refused.
+    If there are too many, the connection that waited longest for its first request is closed. If
+    all connections had a request, the connection that waited longest since its last is closed. A
+    connection with a running request stays open. If all connections have a running request, the
+    newest connection is refused.
     """
 
     def __init__(self, options: NodeOptions) -> None:
@@ -51,11 +50,11 @@ class HttpConnections:
         self._reported_at_s: float | None = None
 
     def protocol(self, *arguments: Any, **named: Any) -> HttpConnection:
-        """Return the protocol of a new connection. uvicorn calls this."""
+        """Return the protocol object of a new connection, for uvicorn."""
         return HttpConnection(self, *arguments, **named)
 
     def opened(self, connection: HttpConnection) -> None:
-        """Count a new connection, and close another one if there are too many."""
+        """Count a new connection, and close another connection if there are too many."""
         self._open += 1
         if self._open > self.limit:
             next(chain(self._new, self._idle, (connection,))).end("too many connections")
@@ -65,8 +64,8 @@ class HttpConnections:
         self.works(connection)
 
     def waits(self, connection: HttpConnection, *, used: bool) -> None:
-        """Note that a connection waits for its next request. `used` is True if it had one
-        before."""
+        """Note that a connection waits for its next request. `used` is True if the connection
+        already had a request."""
         (self._idle if used else self._new)[connection] = None
 
     def works(self, connection: HttpConnection) -> None:
@@ -75,7 +74,7 @@ class HttpConnections:
         self._idle.pop(connection, None)
 
     def note(self, reason: str, now_s: float) -> None:
-        """Count a closed connection. The log gets at most one line a minute."""
+        """Count a closed connection. At most one line a minute is logged."""
         self._ended[reason] = self._ended.get(reason, 0) + 1
         if self._reported_at_s is None or now_s - self._reported_at_s >= REPORT_INTERVAL_S:
             ended = ", ".join(f"{count} {why}" for why, count in self._ended.items())
@@ -85,9 +84,10 @@ class HttpConnections:
 
 
 class HttpConnection(H11Protocol):
-    """uvicorn's protocol with time limits for the head of a request and for reading an answer.
+    """HTTP protocol of uvicorn with time limits for the head of a request and for reading an
+    answer.
 
-    Between these two the limits of the application apply.
+    While a request is handled, the time limits of the application apply.
     """
 
     def __init__(self, connections: HttpConnections, *arguments: Any, **named: Any) -> None:
@@ -118,7 +118,8 @@ class HttpConnection(H11Protocol):
         self._watch()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse a request that is not HTTP or has too long a head (431), and close."""
+        """Refuse a request that is not HTTP or whose head is too long (431), and close the
+        connection."""
         error = sys.exception()
         if not isinstance(error, h11.RemoteProtocolError) or error.error_status_hint != TOO_LONG:
             return super().send_400_response(msg)

@@ -1,4 +1,4 @@
-"""`/info`, `/version` and `/health`."""
+"""REST operations `/info`, `/version` and `/health`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ Status = tuple[str, str | None]
 
 
 async def info(node: ServedNode, request: Request) -> Response:
-    """GET /info. A node that does not listen for libp2p peers has no address and no record."""
+    """Answer GET /info with the addresses and the record of the node. A node that does not listen
+    for libp2p peers has neither addresses nor a record."""
     return Response.json({"listenAddresses": list(node.libp2p_addresses), "enrUri": node.record})
 
 
@@ -24,7 +25,8 @@ async def version(node: ServedNode, request: Request) -> Response:
 
 
 async def health(node: ServedNode, request: Request) -> Response:
-    """GET /health. If the last write to the store failed, it is tried again."""
+    """Answer GET /health with the status of the node. If the last write to the store failed, the
+    node tries another write first."""
     archive = node.archive
     if archive is not None and archive.problem is not None:
         archive.check()
@@ -38,7 +40,7 @@ async def health(node: ServedNode, request: Request) -> Response:
 
 
 def protocols_health(node: ServedNode) -> dict[str, Status]:
-    """Return the status of each protocol and its problem, in nwaku's words."""
+    """Return the status and the problem of each protocol, in nwaku's words."""
     options = node.options
     relay = _relay_health(node)
     lightpush: Status = _NOT_MOUNTED

@@ -1,4 +1,4 @@
-"""A message on its way through the node."""
+"""Message with its topic and hash, as the parts of the node pass it on."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from waku.models import WakuMessage
 __all__ = ["MAX_META_BYTES", "Envelope", "carried_size", "encoded_size", "relay_json"]
 
 MAX_META_BYTES: Final = 64
-"""Maximum size of `meta` (14/WAKU2-MESSAGE). Nodes cannot decode a message with more, so it would
-be sent and dropped on arrival."""
+"""Maximum size of the field `meta` (bytes, 14/WAKU2-MESSAGE). Nodes cannot decode a message with a
+longer `meta`, so they would drop the message on arrival."""
 
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """Message with its pubsub topic and its hash, which is equal at all nodes."""
+    """Message with its pubsub topic and its message hash, which is equal at all nodes."""
 
     pubsub_topic: str
     message: WakuMessage
@@ -25,13 +25,13 @@ class Envelope:
 
     @classmethod
     def of(cls, pubsub_topic: str, message: WakuMessage) -> Envelope:
-        """Wrap a message, whose timestamp must be final."""
+        """Make the envelope of a message whose timestamp is final."""
         return cls(pubsub_topic, message, message_hash(pubsub_topic, message))
 
 
 def relay_json(message: WakuMessage) -> dict[str, str | int | bool]:
-    """Return a message as nwaku's relay API writes it: with defaults, and with `meta` only if it is
-    set."""
+    """Return the JSON of a message as nwaku's relay API writes it, with defaults, and `meta` only
+    if set."""
     fields: dict[str, str | int | bool] = {
         "payload": "",
         "contentTopic": "",
@@ -44,8 +44,7 @@ def relay_json(message: WakuMessage) -> dict[str, str | int | bool]:
 
 
 def encoded_size(message: WakuMessage) -> int:
-    """Return the length of a message in protobuf (14/WAKU2-MESSAGE), to which the size limit
-    applies."""
+    """Return the length of a message in protobuf (bytes), to which the size limit applies."""
     zigzag = (message.timestamp << 1) ^ (message.timestamp >> 63)
     return (
         _field_size(1, len(message.payload))
@@ -61,7 +60,7 @@ def encoded_size(message: WakuMessage) -> int:
 
 
 def carried_size(pubsub_topic: str, message: WakuMessage) -> int:
-    """Return the size of a message in queues between nodes (bytes)."""
+    """Return the size of a message in the queues between nodes (bytes)."""
     return encoded_size(message) + len(pubsub_topic.encode())
 
 

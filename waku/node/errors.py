@@ -1,4 +1,4 @@
-"""Errors of the node: publishing refused, listening or connecting failed."""
+"""Errors of the node for publishing, listening and connecting."""
 
 from __future__ import annotations
 
@@ -13,24 +13,27 @@ __all__ = [
 
 
 class CannotListen(OSError):
-    """The address is in use or does not belong to this machine, or a needed file cannot be used."""
+    """The address to listen at is in use or not of this machine, or a needed file cannot be
+    used."""
 
 
 class DialFailed(ConnectionError):
-    """No peer of our network answers at an address."""
+    """No peer of this node's network answers at an address."""
 
 
 class WrongCluster(DialFailed):
-    """The peer there belongs to another cluster."""
+    """The peer at an address belongs to another cluster."""
 
 
 class PublishRefused(ValueError):
-    """The node does not publish a message. The text is nwaku's."""
+    """The node refuses to publish a message. The text of the error is nwaku's."""
 
 
 class RelayFull(PublishRefused):
-    """The queue to relay peers is full, because they are away or slow. Try again later."""
+    """The queue of messages for relay peers is full, because the peers are away or slow. Publish
+    the message again later."""
 
 
 class StoreUnavailable(PublishRefused):
-    """The node cannot store a message, and therefore does not publish it. Try again later."""
+    """The node cannot store a message, and therefore does not publish it. Publish the message again
+    later."""

@@ -1,4 +1,4 @@
-"""Filter table: the messages that each client gets pushed (12/WAKU2-FILTER)."""
+"""Filter service with the criteria of each subscriber, and the pushes to it (12/WAKU2-FILTER)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ MAX_CRITERIA_PER_SUBSCRIBER: Final = 1000
 
 
 class FilterTable:
-    """Pushes messages to the subscribers of their topics.
+    """Filter criteria of the subscribers, and the pushes of matching messages.
 
-    As in nwaku, a repeated message is not pushed again within two minutes, except to `repeats_to`.
+    As in nwaku, a message is not pushed again within two minutes, except to `repeats_to`.
 
-    DIVERGES: nwaku removes a subscriber that has not pinged for five minutes. Here a subscription
-    lasts as long as its client, or as the link to its node.
+    DIVERGES: nwaku removes a subscriber that has not pinged for five minutes. In this node a
+    subscription lasts as long as its client, or as the connection to its node.
 
     Args:
         now_ns: the node's clock.
@@ -37,11 +37,11 @@ class FilterTable:
 
     @property
     def criteria(self) -> Collection[Criterion]:
-        """Criteria with at least one subscriber."""
+        """Criteria that have at least one subscriber."""
         return self._subscriptions.topics
 
     def ping(self, subscriber: Subscriber) -> None:
-        """Do nothing if the node is a subscriber.
+        """Raise an error unless the node is a subscriber.
 
         Raises:
             ServiceRefused: it has no subscription.
@@ -50,7 +50,7 @@ class FilterTable:
             raise ServiceRefused(404, "NOT_FOUND: peer has no subscriptions")
 
     def subscribe(self, subscriber: Subscriber, criteria: Iterable[Criterion]) -> list[Criterion]:
-        """Add criteria. Return those that are new to the subscriber.
+        """Add criteria of a subscriber. Return the criteria that are new to the subscriber.
 
         Raises:
             ServiceRefused: too many of them.
@@ -62,7 +62,7 @@ class FilterTable:
         return [one for one in wanted if self._subscriptions.add(one, subscriber)]
 
     def unsubscribe(self, subscriber: Subscriber, criteria: Iterable[Criterion]) -> list[Criterion]:
-        """Remove criteria. Return those that the subscriber had.
+        """Remove criteria of a subscriber. Return the criteria that the subscriber had.
 
         Raises:
             ServiceRefused: too many of them, or none was subscribed to.
@@ -74,7 +74,7 @@ class FilterTable:
         return removed
 
     def unsubscribe_all(self, subscriber: Subscriber) -> list[Criterion]:
-        """Remove every criterion of a subscriber, and return them.
+        """Remove all criteria of a subscriber, and return them.
 
         Raises:
             ServiceRefused: it has none.
@@ -83,14 +83,15 @@ class FilterTable:
         return self.drop(subscriber)
 
     def drop(self, subscriber: Subscriber) -> list[Criterion]:
-        """Remove a subscriber. Return its criteria (none for an unknown one)."""
+        """Remove a subscriber, and return its criteria (empty if it is unknown)."""
         criteria = list(self._subscriptions.topics_of(subscriber))
         for criterion in criteria:
             self._subscriptions.remove(criterion, subscriber)
         return criteria
 
     def deliver(self, envelope: Envelope) -> None:
-        """Push a message to its subscribers. The cost grows with their number."""
+        """Push a message to the subscribers whose criteria match. The time grows with the number of
+        these subscribers."""
         criterion = (envelope.pubsub_topic, envelope.message.content_topic)
         subscribers = self._subscriptions.clients_of(criterion)
         if not subscribers:
@@ -101,7 +102,7 @@ class FilterTable:
                 subscriber.push(envelope)
 
     def criteria_by_peer(self) -> Mapping[str, list[Criterion]]:
-        """Return the criteria of each node that has subscribers here."""
+        """Return the filter criteria of each node that is a subscriber."""
         found: dict[str, dict[Criterion, None]] = {}
         for subscriber in self._subscriptions.clients:
             found.setdefault(subscriber.peer_id, {}).update(self._criteria_of(subscriber))
@@ -112,7 +113,7 @@ class FilterTable:
 
 
 def in_requests(criteria: Iterable[Criterion]) -> Iterator[list[Criterion]]:
-    """Split criteria into lists that fit into one request each."""
+    """Split a list of criteria into lists that fit into one request each."""
     left = iter(criteria)
     while part := list(islice(left, MAX_TOPICS_PER_REQUEST)):
         yield part

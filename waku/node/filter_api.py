@@ -1,4 +1,4 @@
-"""`/filter/v2`: subscriptions at a service node, and the pushed messages (12/WAKU2-FILTER)."""
+"""REST operations below `/filter/v2` for subscriptions at a service node, and pushed messages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["ROUTES"]
 
 
 async def subscribe(node: ServedNode, request: Request) -> Response:
-    """POST and PUT /filter/v2/subscriptions."""
+    """Subscribe to content topics (POST and PUT /filter/v2/subscriptions)."""
     asked = _asked(node, request)
     if isinstance(asked, Response):
         return asked
@@ -35,7 +35,7 @@ async def subscribe(node: ServedNode, request: Request) -> Response:
 
 
 async def unsubscribe(node: ServedNode, request: Request) -> Response:
-    """DELETE /filter/v2/subscriptions."""
+    """Unsubscribe from content topics (DELETE /filter/v2/subscriptions)."""
     asked = _asked(node, request)
     if isinstance(asked, Response):
         return asked
@@ -49,7 +49,7 @@ async def unsubscribe(node: ServedNode, request: Request) -> Response:
 
 
 async def unsubscribe_all(node: ServedNode, request: Request) -> Response:
-    """DELETE /filter/v2/subscriptions/all."""
+    """Unsubscribe from all content topics (DELETE /filter/v2/subscriptions/all)."""
     try:
         body = read_json(request, plain_text=False)
         request_id = text(closed_object(body, required={"requestId"}, optional=set())["requestId"])
@@ -62,12 +62,12 @@ async def unsubscribe_all(node: ServedNode, request: Request) -> Response:
 
 
 async def ping(node: ServedNode, request: Request) -> Response:
-    """GET /filter/v2/subscriptions/{requestId}."""
+    """Ping the service node (GET /filter/v2/subscriptions/{requestId})."""
     return await _ask(node, request, request.path_values[0], lambda s, client: s.ping(client))
 
 
 async def messages(node: ServedNode, request: Request) -> Response:
-    """GET /filter/v2/messages/{contentTopic}."""
+    """Answer GET /filter/v2/messages/{contentTopic} with the unread messages."""
     topic = request.path_values[0]
     found = node.clients.get(request.client_id).filter_cache.take_content(topic)
     if found is None:

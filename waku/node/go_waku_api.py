@@ -1,7 +1,7 @@
-"""The REST API of go-waku: fewer operations than nwaku's, and other words for the same answers.
+"""REST API of go-waku, with fewer operations than nwaku's and other words for the same answers.
 
-It copies only what a client can notice: missing paths, `true` and `null`, and the names and texts
-of Store v3. Recorded from go-waku 0.10.1.
+The module copies what a client can notice, such as missing paths, `true`, `null`, and texts of
+Store v3. The answers were recorded from go-waku 0.10.1.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NO_HEALTH: Final = Response.json("Non RLN healthcheck is not implemented", 501)
 
 
 def in_go_waku_terms(routes: Iterable[Route]) -> tuple[Route, ...]:
-    """Return nwaku's operations that go-waku also has, with the answers of go-waku."""
+    """Return those of nwaku's operations that go-waku also has, with the answers of go-waku."""
     return tuple(
         _translated(route) for route in routes if (route.method, route.path) not in _MISSING
     )

@@ -1,4 +1,4 @@
-"""View of a node for its parts."""
+"""Interface of a node, as its services use it."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ __all__ = ["ServiceHost"]
 
 
 class ServiceHost(Protocol):
-    """`EmbeddedNode` as its services see it."""
+    """Interface of `EmbeddedNode` for its services."""
 
     @property
     def options(self) -> NodeOptions:
-        """The options of the node."""
+        """Options that the node was made with."""
 
     @property
     def agent(self) -> str:
-        """Name of the node among its peers."""
+        """Name that the node reports to its peers."""
 
     @property
     def relay(self) -> Relay:
@@ -38,34 +38,35 @@ class ServiceHost(Protocol):
 
     @property
     def shards(self) -> frozenset[int]:
-        """Shards of its cluster that the node follows. Without relay, the shards of its options."""
+        """Shards of the node's cluster that the node follows. Without relay, the property has the
+        shards of the options."""
 
     @property
     def filter(self) -> FilterTable:
-        """Filter table of the node."""
+        """Filter subscribers of the node."""
 
     @property
     def archive(self) -> Archive | None:
-        """Store of the node. None if it has no Store."""
+        """Archive of the Store service, or None if the node has no Store."""
 
     @property
     def services(self) -> Services:
         """Services of the node for light clients."""
 
     def check_size(self, message: WakuMessage) -> None:
-        """Raise `PublishRefused` for a message that is too large."""
+        """Raise `PublishRefused` if a message is too large."""
 
     def publish(self, pubsub_topic: str, message: WakuMessage, *, unfollowed: bool = False) -> int:
-        """Publish a message. Return the number of peers that follow its topic."""
+        """Publish a message, and return the number of peers that follow its topic."""
 
     def receive(self, envelope: Envelope, source: str) -> None:
-        """Receive a message of a peer."""
+        """Process a message that a peer sent."""
 
     def shard_for(self, content_topic: str) -> str:
-        """Return the pubsub topic of a content topic, or raise `NoShard`."""
+        """Return the pubsub topic for a content topic, or raise `NoShard`."""
 
     def is_publishable(self, message: WakuMessage) -> bool:
-        """Return True if any node may publish a message."""
+        """Return True if nodes accept a message of this size."""
 
     def start_soon(self, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run a task until the node ends."""

@@ -1,7 +1,7 @@
-"""Requests, answers and routes, with the habits of nwaku's REST server.
+"""Requests, answers and routes, with the rules of nwaku's REST server.
 
 A topic in a path is one percent-encoded segment, so paths are matched before they are decoded. A
-request without a route gets 404 with an empty text, even for a wrong method.
+request that fits no route gets 404 with an empty text, even for a wrong method.
 """
 
 from __future__ import annotations
@@ -39,22 +39,23 @@ HTML: Final = "text/html; charset=utf-8"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Request, as a handler receives it."""
+    """HTTP request, as a handler receives it."""
 
     path_values: tuple[str, ...]
-    """Decoded variable segments of the path, in order."""
+    """Decoded variable segments of the path, in the order of the path."""
     query: Mapping[str, str]
-    """Parameters of the query. As in nwaku, commas join the values of a repeated one."""
+    """Parameters of the query string. As in nwaku, commas join the values of a repeated
+    parameter."""
     body: bytes
     content_type: str | None
-    """Media type without parameters, in lower case."""
+    """Media type of the body without parameters, in lower case."""
     client_id: str | None
     """Value of the header `Waku-Client-Id`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """Answer that a handler returns."""
+    """HTTP answer that a handler returns."""
 
     status: int
     body: bytes
@@ -62,36 +63,36 @@ class Response:
 
     @classmethod
     def text(cls, status: int, text: str) -> Response:
-        """Answer with a plain text."""
+        """Return an answer with a plain text."""
         return cls(status, text.encode(errors="replace"))
 
     @classmethod
     def json(cls, value: object, status: int = 200) -> Response:
-        """Answer with a JSON value."""
+        """Return an answer with a JSON value."""
         body = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         return cls(status, body.encode(errors="replace"), JSON)
 
 
 TELL_TOPICS_S: Final = 1.0
-"""So long an answer about a subscription waits for peers that are slow."""
+"""Time (s) for which an answer about a subscription waits for slow peers."""
 OK: Final = Response(200, b"OK")
 NOT_FOUND: Final = Response(404, b"")
 
 
 class ServedNode(ServiceHost, Protocol):
-    """`EmbeddedNode` as the handlers of its REST API see it."""
+    """Interface of `EmbeddedNode` for the handlers of its REST API."""
 
     @property
     def peer_id(self) -> str:
-        """Name of the node among its peers."""
+        """Peer id of the node."""
 
     @property
     def service_nodes(self) -> ServiceNodes:
-        """Nodes that serve this node's light clients."""
+        """Nodes whose services this node's light clients use."""
 
     @property
     def clients(self) -> Clients:
-        """Clients that read from the node."""
+        """REST clients of the node, each with its unread messages."""
 
     @property
     def metrics(self) -> Metrics:
@@ -103,11 +104,11 @@ class ServedNode(ServiceHost, Protocol):
 
     @property
     def libp2p_addresses(self) -> tuple[str, ...]:
-        """Addresses at which libp2p peers reach the node."""
+        """Addresses at which libp2p peers can connect to the node."""
 
     @property
     def record(self) -> str:
-        """Node record (`enr:…`), empty without a record."""
+        """Node record (`enr:…`), or an empty text if the node has no record."""
 
     @property
     def routes(self) -> tuple[Route, ...]:
@@ -115,23 +116,24 @@ class ServedNode(ServiceHost, Protocol):
 
     @property
     def dials(self) -> Mapping[bool, int]:
-        """Dial attempts, by whether a peer answered."""
+        """Number of dial attempts, by success (True) and failure (False)."""
 
     async def dial(self, address: str, *, stay: bool = True) -> None:
-        """Connect to a peer, or raise `DialFailed`. With `stay`, dial it again whenever it is
-        away."""
+        """Connect to a peer, or raise `DialFailed`. With `stay`, the node dials the peer again
+        whenever the connection ends."""
 
     def announce_topics(self) -> None:
-        """Tell other nodes which pubsub topics this node follows now."""
+        """Tell other nodes which pubsub topics this node now follows."""
 
     async def peers_told(self, within_s: float) -> None:
-        """Return when they were sent topics and messages, or the time is over."""
+        """Wait until the peers were sent new topics and messages, at most `within_s`."""
 
     def relay_peers(self, pubsub_topic: str | None = None) -> list[PeerInfo]:
-        """Return the connected nodes that relay. With a topic, return those that follow it."""
+        """Return the connected relay peers. If a topic is given, return only the peers that follow
+        the topic."""
 
     def mesh_peers(self, pubsub_topic: str) -> list[PeerInfo]:
-        """Return the relay peers in the mesh of a topic."""
+        """Return the relay peers in the mesh of a pubsub topic."""
 
 
 Handler: TypeAlias = Callable[[ServedNode, Request], Awaitable[Response]]
@@ -139,22 +141,22 @@ Handler: TypeAlias = Callable[[ServedNode, Request], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Operation of the API, with its description."""
+    """Operation of the REST API, with its description."""
 
     method: str
     path: str
-    """Path in OpenAPI notation: `/relay/v1/messages/{pubsubTopic}`."""
+    """Path in OpenAPI notation, such as `/relay/v1/messages/{pubsubTopic}`."""
     handler: Handler
     summary: str
     tag: str
     body: str | None = None
-    """Name of the schema of the request's body."""
+    """Name of the schema of the request's body, or None without a body."""
     answer: str | None = None
-    """Schema name of the JSON answer. None for a plain text."""
+    """Name of the schema of the JSON answer, or None for a plain text."""
     query: tuple[str, ...] = ()
     failures: Mapping[int, str] = field(default_factory=dict)
     failure: str | None = None
-    """Schema name of the JSON of failures. None for a plain text."""
+    """Name of the schema of the JSON of failures, or None for a plain text."""
 
     @property
     def segments(self) -> tuple[str, ...]:
@@ -163,7 +165,7 @@ class Route:
 
 
 class Routes:
-    """Finds the route of a path by the number of segments and by its fixed texts."""
+    """Index that finds the route of a path by the number of segments and by the fixed segments."""
 
     def __init__(self, routes: Iterable[Route]) -> None:
         self.routes = tuple(routes)
@@ -201,7 +203,7 @@ def _match(template: tuple[str, ...], segments: list[str]) -> tuple[str, ...] | 
 
 
 def parse_query(raw: str) -> Mapping[str, str]:
-    """Read a query string. Commas join repeated parameters."""
+    """Parse a query string. Commas join the values of a repeated parameter."""
     found: dict[str, Any] = {}
     for name, value in parse_qsl(raw, keep_blank_values=True):
         found[name] = f"{found[name]},{value}" if name in found else value

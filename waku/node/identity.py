@@ -1,4 +1,4 @@
-"""Peer ids and multiaddresses as nwaku's REST API checks them, without the extra `[libp2p]`."""
+"""Peer ids and multiaddresses, checked as in nwaku's REST API, without the extra `[libp2p]`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _SECP256K1_PREFIX: Final = bytes.fromhex("00250802122102")
 
 
 class BadAddress(ValueError):
-    """The text is not a multiaddress with an IP address or name, and a TCP port. The message is
+    """The text is not a multiaddress with a host and a TCP port. The text of the error is
     nwaku's."""
 
 
 def check_address(text: str) -> str | None:
-    """Return the peer id of a multiaddress, or None if it has no peer id.
+    """Return the peer id in a multiaddress, or None if it has no peer id.
 
     Raises:
         BadAddress: it cannot be dialled.
@@ -44,7 +44,7 @@ def check_address(text: str) -> str | None:
 
 
 def new_peer_id() -> str:
-    """Return a random name in the form of a libp2p peer id. No key belongs to it."""
+    """Return a random peer id in the form of libp2p. No key belongs to the returned peer id."""
     return _base58.encode(_SECP256K1_PREFIX + secrets.token_bytes(32))
 
 

@@ -1,4 +1,4 @@
-"""`/lightpush`: publishing through a service node (19/WAKU2-LIGHTPUSH, v3 and the older v1)."""
+"""REST operations below `/lightpush`, which publish through a service node (19/WAKU2-LIGHTPUSH)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NO_SERVICE: Final = "No suitable service peer & no discovery method"
 
 
 async def push_v3(node: ServedNode, request: Request) -> Response:
-    """POST /lightpush/v3/message."""
+    """Publish a message (POST /lightpush/v3/message)."""
     try:
         pubsub_topic, message = _push_request(request)
     except BadBody as error:
@@ -32,7 +32,7 @@ async def push_v3(node: ServedNode, request: Request) -> Response:
 
 
 async def push_v1(node: ServedNode, request: Request) -> Response:
-    """POST /lightpush/v1/message."""
+    """Publish a message by the older protocol (POST /lightpush/v1/message)."""
     try:
         pubsub_topic, message = _push_request(request)
     except BadBody as error:
@@ -50,7 +50,7 @@ async def push_v1(node: ServedNode, request: Request) -> Response:
 
 
 def presto_error(message: str) -> str:
-    """Return an error in the form in which nwaku's REST server quotes it in another text."""
+    """Return an error text in the form in which nwaku's REST server quotes it."""
     inner = f'(status: 400 Bad Request, message: "{message}", contentType: "text/plain")'
     return f"(status: 400 Bad Request, headers: , kind: Error, errobj: {inner})"
 

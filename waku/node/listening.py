@@ -1,8 +1,8 @@
-"""Listening sockets, made here or bound by the program before the node was ready.
+"""Listening sockets, made by the server or bound by the program before the node is ready.
 
-A client whose connection is refused stays away for a while (js-waku for a minute). If the socket
-already listens, the client waits instead. This module imports almost nothing, so that a program can
-bind first.
+A client whose connection is refused does not come back for a while (js-waku for a minute). If a
+socket already listens, the client waits for the node. This module imports few modules, so that a
+program can bind its socket first.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ __all__ = ["already_bound", "listening_socket"]
 
 
 def listening_socket(host: str, port: int, *, v6_only: bool = False) -> socket.socket:
-    """Bind a TCP socket and listen. Connections wait until they are accepted.
+    """Bind a TCP socket and listen for connections. New connections wait until the server accepts
+    them.
 
     Args:
         host: an address, or a name of this machine.
@@ -48,7 +49,7 @@ def listening_socket(host: str, port: int, *, v6_only: bool = False) -> socket.s
 
 
 def already_bound(bound: Iterable[socket.socket], host: str, port: int) -> socket.socket | None:
-    """Return the socket that listens at an address, or None.
+    """Return the given socket that listens at an address, or None.
 
     Raises:
         OSError: the name is unknown.

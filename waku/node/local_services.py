@@ -1,4 +1,4 @@
-"""Services of this node, from its relay, its filter table and its archive."""
+"""Services of this node, which use its relay, its filter subscribers and its archive."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _ALL_ZERO: Final = bytes(HASH_BYTES)
 
 
 class LocalServices:
-    """`Services` of an embedded node, for its own clients and for joined nodes.
+    """Services of an embedded node for its own clients and for joined nodes.
 
-    If the node's options switch a service off, it refuses with 503.
+    A service that the node's options switch off refuses requests with 503.
     """
 
     def __init__(self, node: ServiceHost) -> None:
         self._node = node
 
     async def push(self, pubsub_topic: str, message: WakuMessage) -> int:
-        """Publish for a light client. Return the number of nodes that accepted it. A self-serving
-        node counts as one.
+        """Publish a message for a light client. Return the number of nodes that accepted the
+        message. A node that serves its own clients counts as one of these nodes.
 
         Raises:
             ServiceRefused: no topic, too large, or no peer to take it. To nwaku, and to us without
@@ -54,7 +54,7 @@ class LocalServices:
         return taken
 
     async def ping(self, subscriber: Subscriber) -> None:
-        """Return if a subscriber has a filter subscription.
+        """Raise an error unless a subscriber has a filter subscription.
 
         Raises:
             ServiceRefused: it has none.
@@ -63,7 +63,7 @@ class LocalServices:
         self._node.filter.ping(subscriber)
 
     async def subscribe(self, subscriber: Subscriber, criteria: Sequence[Criterion]) -> None:
-        """Push matching messages to a subscriber from now on.
+        """Push messages that match the criteria to a subscriber from now on.
 
         Raises:
             ServiceRefused: too many criteria.
@@ -72,7 +72,7 @@ class LocalServices:
         self._node.filter.subscribe(subscriber, criteria)
 
     async def unsubscribe(self, subscriber: Subscriber, criteria: Sequence[Criterion]) -> None:
-        """Stop pushing matching messages to a subscriber.
+        """Stop pushing messages that match the criteria to a subscriber.
 
         Raises:
             ServiceRefused: too many criteria, or none was subscribed to.
@@ -90,7 +90,7 @@ class LocalServices:
         self._node.filter.unsubscribe_all(subscriber)
 
     async def query(self, query: StoreQuery) -> StorePage:
-        """Return one page of the archive.
+        """Return one page of messages from the archive.
 
         Raises:
             ServiceRefused: the cursor is not known, the query passes over too many messages, the

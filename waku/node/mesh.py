@@ -1,4 +1,4 @@
-"""Distribution of messages between a node and its peers, once to each."""
+"""Distribution of messages between a node and its peers, each message once to each peer."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from waku.node.services import Services
 __all__ = ["GOSSIP", "Gossip", "Mesh", "MeshLink", "PeerInfo", "SeenSet"]
 
 GOSSIP: Final = "gossip"
-"""Source of messages from libp2p's relay."""
+"""Source of messages that came by libp2p's relay."""
 SEEN_TTL_NS: Final = 120 * 1_000_000_000
-"""Time after which a repeated message travels again (two minutes, as in nwaku)."""
+"""Time (ns) after which a repeated message is passed on again, two minutes as in nwaku."""
 SEEN_CAPACITY: Final = 200_000
 
 
 @dataclass(frozen=True, slots=True)
 class PeerInfo:
-    """Properties of a peer, as the peer reports them."""
+    """Properties of a peer, as the peer reported them."""
 
     peer_id: str
     multiaddr: str
-    """Address without the peer id. Empty if the peer names no address."""
+    """Multiaddress without the peer id, or an empty text if the peer names no address."""
     protocols: tuple[str, ...]
     shards: tuple[int, ...]
     agent: str
 
 
 class MeshLink(Protocol):
-    """Link to one other node: a libp2p peer, or a node of this process."""
+    """Link to one other node, which is a libp2p peer or a node of this process."""
 
     @property
     def key(self) -> str:
@@ -39,11 +39,11 @@ class MeshLink(Protocol):
 
     @property
     def info(self) -> PeerInfo | None:
-        """Other node. None until it has answered once."""
+        """Properties of the other node, or None until it has answered once."""
 
     @property
     def connected(self) -> bool:
-        """True if there is a connection."""
+        """True if there is a connection to the other node."""
 
     @property
     def services(self) -> Services:
@@ -53,18 +53,19 @@ class MeshLink(Protocol):
         """Return True if the other node accepts messages of a pubsub topic."""
 
     def send(self, envelope: Envelope) -> None:
-        """Pass on a message. Nothing happens if gossip already sends it."""
+        """Send a message to the other node. If gossipsub already sends the message, the call does
+        nothing."""
 
 
 class Gossip(Protocol):
-    """Relay of libp2p, which sends messages to all peers at once."""
+    """Relay by gossipsub, which sends messages to all peers at once."""
 
     def send(self, envelope: Envelope) -> None:
-        """Publish a message now, or when a peer is connected. It never waits."""
+        """Publish a message now, or when a peer is connected. The call never waits."""
 
 
 class SeenSet:
-    """Limited memory of the messages of the last two minutes."""
+    """Set of the messages of the last two minutes, limited in size."""
 
     def __init__(self, now_ns: Callable[[], int], *, capacity: int = SEEN_CAPACITY) -> None:
         self._now_ns = now_ns
@@ -72,7 +73,7 @@ class SeenSet:
         self._seen_at: dict[bytes, int] = {}
 
     def add(self, message_hash: bytes) -> bool:
-        """Add a message. Return True if it is new."""
+        """Add the hash of a message. Return True if the message is new."""
         now_ns = self._now_ns()
         self._forget(now_ns)
         if message_hash in self._seen_at:
@@ -90,7 +91,7 @@ class SeenSet:
 
 
 class Mesh:
-    """Peers of one node, and the messages that it has passed on."""
+    """Links of one node to its peers, and the messages that the node has passed on."""
 
     def __init__(self, deliver: Callable[[Envelope], None], now_ns: Callable[[], int]) -> None:
         self.links: dict[str, MeshLink] = {}
@@ -100,17 +101,18 @@ class Mesh:
         self._seen = SeenSet(now_ns)
 
     def publish(self, envelope: Envelope) -> int:
-        """Deliver an own message and pass it on. Return the number of peers that follow its topic.
+        """Deliver an own message at this node, and send it to the peers. Return the number of peers
+        that follow the topic of the message.
 
-        A repeated message is delivered again at this node, as in nwaku. It is not sent to other
-        nodes.
+        A repeated message is delivered again at this node, as in nwaku. A repeated message is not
+        sent to other nodes.
         """
         self._deliver(envelope)
         return self._pass_on(envelope, source=None) if self._seen.add(envelope.hash) else 0
 
     def receive(self, envelope: Envelope, source: str) -> bool:
-        """Receive a message from a peer. Deliver it and pass it on, and return True, if it is
-        new."""
+        """Receive a message that a peer sent. If the message is new, deliver it, send it to other
+        peers and return True."""
         if not self._seen.add(envelope.hash):
             return False
         self._deliver(envelope)
@@ -118,7 +120,7 @@ class Mesh:
         return True
 
     def followers(self, pubsub_topic: str) -> int:
-        """Return the number of connected peers that follow a topic."""
+        """Return the number of connected peers that follow a pubsub topic."""
         return sum(link.follows(pubsub_topic) for link in self.links.values() if link.connected)
 
     def peers(self) -> dict[str, PeerInfo]:

@@ -1,7 +1,8 @@
-"""Messaging layer of an embedded node, as in logos-delivery. Its API has only content topics.
+"""Messaging layer of an embedded node, as in logos-delivery. The messaging API has only content
+topics.
 
-Written from the source of logos-delivery 69fbffa3. Messages that a reader does not fetch in time
-are dropped silently, as there.
+The behaviour follows the source of logos-delivery 69fbffa3. As in logos-delivery, messages that a
+reader does not fetch in time are dropped silently.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ REQUESTS_CAPACITY: Final = 10_000
 
 
 class MessagingNode(Protocol):
-    """Node below the messaging layer."""
+    """Interface of a node for its messaging layer."""
 
     @property
     def options(self) -> NodeOptions:
-        """The options of the node."""
+        """Options that the node was made with."""
 
     @property
     def mesh(self) -> Mesh:
@@ -41,33 +42,34 @@ class MessagingNode(Protocol):
 
     @property
     def archive(self) -> Archive | None:
-        """Store that keeps the messages."""
+        """Archive that stores the messages."""
 
     @property
     def relay(self) -> Relay:
         """Subscriptions of the node's clients."""
 
     def shard_for(self, content_topic: str) -> str:
-        """Return the pubsub topic of a content topic, or raise `NoShard`."""
+        """Return the pubsub topic for a content topic, or raise `NoShard`."""
 
     def check_size(self, message: WakuMessage) -> None:
-        """Raise `PublishRefused` for a message that is too large."""
+        """Raise `PublishRefused` if a message is too large."""
 
     def publish(self, pubsub_topic: str, message: WakuMessage, *, unfollowed: bool = False) -> int:
         """Publish a message, or raise `PublishRefused`."""
 
     def announce_topics(self) -> None:
-        """Tell other nodes which pubsub topics this node follows now."""
+        """Tell other nodes which pubsub topics this node now follows."""
 
 
 @dataclass(slots=True)
 class Outbox:
-    """The events of one reader's requests."""
+    """Events about the requests of one reader."""
 
     requests: OrderedDict[str, list[SendEvent]] = field(default_factory=OrderedDict)
 
     def add(self, request_id: str, event: SendEvent) -> None:
-        """Keep an event until it is read. The oldest requests are evicted."""
+        """Keep an event until the reader fetches it. If there are too many requests, the events of
+        the oldest request are dropped."""
         self.requests.setdefault(request_id, []).append(event)
         while len(self.requests) > REQUESTS_CAPACITY:
             self.requests.popitem(last=False)
@@ -76,7 +78,7 @@ class Outbox:
 class Messaging:
     """Readers of the messaging layer, each with its own subscriptions, messages and events.
 
-    Calls without `Waku-Client-Id` share one reader, as on logos-delivery.
+    Calls without the header `Waku-Client-Id` share one reader, as in logos-delivery.
     """
 
     def __init__(
@@ -113,7 +115,7 @@ class Messaging:
         self._node.announce_topics()
 
     def unsubscribe(self, client_id: str | None, content_topic: str) -> None:
-        """End a reader's subscription.
+        """End a reader's subscription to a content topic.
 
         Raises:
             NoShard: the content topic has none.
@@ -123,7 +125,8 @@ class Messaging:
         self._node.announce_topics()
 
     def send(self, client_id: str | None, message: WakuMessage) -> str:
-        """Publish a message and record its events. Return the id of the request.
+        """Publish a message of a reader, and record the events about it. Return the request id of
+        the message.
 
         Raises:
             NoShard: the content topic has none.
@@ -150,18 +153,18 @@ class Messaging:
         return request_id
 
     def events(self, client_id: str | None) -> list[SendEvents]:
-        """Remove and return the events of all requests."""
+        """Remove and return the events about all requests of a reader."""
         outbox = self._outboxes.pop(self._readers.get(client_id), Outbox())
         return [SendEvents(request, tuple(events)) for request, events in outbox.requests.items()]
 
     def events_of(self, client_id: str | None, request_id: str) -> SendEvents | None:
-        """Remove and return the events of one request, or None if there are no events."""
+        """Remove and return the events about one request, or None if there are no events."""
         outbox = self._outboxes.get(self._readers.get(client_id), Outbox())
         events = outbox.requests.pop(request_id, None)
         return None if events is None else SendEvents(request_id, tuple(events))
 
     def received(self, client_id: str | None) -> list[MessagingMessage]:
-        """Remove and return the received messages, oldest first."""
+        """Remove and return the received messages of a reader, oldest first."""
         taken = self._readers.get(client_id).relay_cache.take_all()
         return [MessagingMessage(found, each) for found, each in taken if found not in self._own]
 

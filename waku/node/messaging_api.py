@@ -1,4 +1,5 @@
-"""`/messaging/v1`: sending and receiving by content topic, as in logos-delivery 69fbffa3."""
+"""REST operations below `/messaging/v1` to send and receive by content topic, as in
+logos-delivery."""
 
 from __future__ import annotations
 
@@ -19,17 +20,17 @@ _DONE: Final = Response(200, b"")
 
 
 async def subscribe(node: ServedNode, request: Request) -> Response:
-    """POST /messaging/v1/subscriptions."""
+    """Subscribe to a content topic (POST /messaging/v1/subscriptions)."""
     return await _each(node, request, node.messaging.subscribe, "Subscribe")
 
 
 async def unsubscribe(node: ServedNode, request: Request) -> Response:
-    """DELETE /messaging/v1/subscriptions."""
+    """Unsubscribe from a content topic (DELETE /messaging/v1/subscriptions)."""
     return await _each(node, request, node.messaging.unsubscribe, "Unsubscribe")
 
 
 async def send(node: ServedNode, request: Request) -> Response:
-    """POST /messaging/v1/messages."""
+    """Send a message (POST /messaging/v1/messages)."""
     try:
         message = _message(read_json(request), node.options.now_ns())
     except BadBody as error:
@@ -44,12 +45,12 @@ async def send(node: ServedNode, request: Request) -> Response:
 
 
 async def send_events(node: ServedNode, request: Request) -> Response:
-    """GET /messaging/v1/events/send."""
+    """Answer GET /messaging/v1/events/send with the events about all requests."""
     return Response.json([_events_json(each) for each in node.messaging.events(request.client_id)])
 
 
 async def events_of(node: ServedNode, request: Request) -> Response:
-    """GET /messaging/v1/events/send/{requestId}."""
+    """Answer GET /messaging/v1/events/send/{requestId} with the events about one request."""
     request_id = request.path_values[0]
     found = node.messaging.events_of(request.client_id, request_id)
     if found is None:
@@ -58,7 +59,7 @@ async def events_of(node: ServedNode, request: Request) -> Response:
 
 
 async def received(node: ServedNode, request: Request) -> Response:
-    """GET /messaging/v1/events/received."""
+    """Answer GET /messaging/v1/events/received with the received messages."""
     return Response.json(
         [
             {"messageHash": f"0x{each.message_hash.hex()}", "message": relay_json(each.message)}
@@ -68,7 +69,7 @@ async def received(node: ServedNode, request: Request) -> Response:
 
 
 async def options(node: ServedNode, request: Request) -> Response:
-    """OPTIONS of every messaging path, for browsers."""
+    """Answer OPTIONS of every messaging path, for browsers."""
     return _DONE
 
 

@@ -1,7 +1,7 @@
 """Metrics of a node, and their text format for Prometheus.
 
-A metric with the same meaning as one of nwaku (port 8008) has nwaku's name and labels. Counting
-costs one dictionary entry for each request.
+A metric with the same meaning as a metric of nwaku (port 8008) has the same name and labels.
+Counting a request costs one dictionary entry.
 """
 
 from __future__ import annotations
@@ -42,16 +42,17 @@ METRICS: Final = {
         "Requests by route and status; not a metric of nwaku.",
     ),
 }
-"""Kind and description of each metric. The documentation and the board are checked against them."""
+"""Type and description of each metric. Tests compare the documentation and the Grafana board with
+this table."""
 KB: Final = 1000
 _ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 MESSAGE_SIZES_KB: Final = (0, 1, 3, 5, 15, 50, 75, 100, 125, 150, 500, 700, 1000)
-"""Upper bounds of the size classes of messages, as in nwaku. The last class has no bound."""
+"""Upper limits of the message size classes (kB), as in nwaku. The last class has no upper limit."""
 Sample = tuple[str, dict[str, str], float]
 
 
 class Metrics:
-    """Counters of one node since its start."""
+    """Counters of one node, from its start on."""
 
     def __init__(self) -> None:
         self.messages = 0
@@ -68,8 +69,8 @@ class Metrics:
         self._sizes[bisect_left(MESSAGE_SIZES_KB, payload_bytes / KB)] += 1
 
     def message_sizes(self) -> Iterator[Sample]:
-        """Return the message sizes as a Prometheus histogram. Each class also counts the smaller
-        messages."""
+        """Return the message sizes as a Prometheus histogram. Each size class also counts all
+        smaller messages."""
         name = "waku_histogram_message_size"
         bounds = [f"{bound:.1f}" for bound in MESSAGE_SIZES_KB]
         for bound, count in zip((*bounds, "+Inf"), accumulate(self._sizes), strict=True):
@@ -80,15 +81,15 @@ class Metrics:
     def answered(
         self, method: str, route: str, status: int, *, request_bytes: int, answer_bytes: int
     ) -> None:
-        """Count a request. `route` is the route of the API, because the number of paths has no
-        limit."""
+        """Count an answered request. `route` is the route in the API, because the number of
+        different paths has no limit."""
         self.requests[method, route, status] += 1
         self.bytes["in"] += request_bytes
         self.bytes["out"] += answer_bytes
 
 
 def prometheus_text(samples: Iterable[Sample]) -> str:
-    """Write samples as a page, grouped by metric."""
+    """Return the samples as a page in Prometheus format, grouped by metric."""
     lines, described = [], ""
     for name, labels, value in samples:
         metric = name if name in METRICS else name.rpartition("_")[0]  # a part of a histogram

@@ -1,4 +1,5 @@
-"""`GET /metrics`: the metrics of a node for Prometheus. nwaku serves them on a separate port."""
+"""REST operation `GET /metrics` with the metrics of a node for Prometheus. nwaku serves its metrics
+on a separate port."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ async def metrics(node: ServedNode, request: Request) -> Response:
 
 
 def figures(node: ServedNode) -> bytes:
-    """Return the page, for a server with a separate port for metrics, as nwaku has."""
+    """Return the page of metrics, for a server with a separate metrics port, as nwaku has."""
     return prometheus_text(_samples(node)).encode()
 
 

@@ -1,4 +1,4 @@
-"""`EmbeddedNode`: a Waku node in the process, with nwaku's REST API as an ASGI app."""
+"""Waku node in the process, with nwaku's REST API as an ASGI app."""
 
 from __future__ import annotations
 
@@ -45,9 +45,10 @@ NS_PER_S: Final = 1_000_000_000
 
 
 class EmbeddedNode:
-    """Waku node in the process. It has no peers unless it listens or is given some.
+    """Waku node that runs in the process. The node has no peers unless it listens or is given some
+    peers.
 
-    Use it in `async with`, on asyncio or trio. `node.app` is its REST API:
+    Use the node in `async with`, on asyncio or trio. `node.app` is its REST API:
 
         async with EmbeddedNode() as node:
             async with WakuClient("http://node", app=node.app) as client:
@@ -149,7 +150,7 @@ class EmbeddedNode:
 
     @cached_property
     def app(self) -> NodeApp:
-        """The node's REST API as an ASGI app."""
+        """REST API of the node as an ASGI app."""
         return NodeApp(self)
 
     @property
@@ -159,13 +160,13 @@ class EmbeddedNode:
 
     @property
     def agent(self) -> str:
-        """Name of the node among its peers."""
+        """Name that the node reports to its peers."""
         ours = f"{EMBEDDED_AGENT}{_version()}"
         return f"v0.37.1-beta as {ours}" if self.options.behave_as == "nwaku" else ours
 
     @property
     def info(self) -> PeerInfo:
-        """Properties of the node, for nodes that join it."""
+        """Properties of the node, as the nodes that join it see them."""
         addresses = self.libp2p_addresses
         return PeerInfo(
             self.peer_id,
@@ -177,7 +178,8 @@ class EmbeddedNode:
 
     @property
     def shards(self) -> frozenset[int]:
-        """Shards of its cluster that the node follows. Without relay, the shards of its options."""
+        """Shards of the node's cluster that the node follows. Without relay, the property has the
+        shards of the options."""
         options = self.options
         topics = self.relay.pubsub_topics if options.relay else options.pubsub_topics
         found = set()
@@ -190,17 +192,17 @@ class EmbeddedNode:
 
     @property
     def libp2p_addresses(self) -> tuple[str, ...]:
-        """Multiaddresses with the peer id at which libp2p peers reach the node."""
+        """Multiaddresses, with the peer id, at which libp2p peers can connect to the node."""
         return () if self.network is None else tuple(map(str, self.network.addresses))
 
     @property
     def record(self) -> str:
-        """Record of the node (`enr:…`). Empty unless it listens."""
+        """Record of the node (`enr:…`), or an empty text unless the node listens."""
         return "" if self.network is None else self.network.record
 
     @property
     def dials(self) -> Mapping[bool, int]:
-        """Dial attempts, by whether a peer answered."""
+        """Number of dial attempts, by success (True) and failure (False)."""
         return {} if self.network is None else self.network.dials
 
     def _make_network(self, listen: Listen | Iterable[str] | None = None, **peers: Any) -> Network:
@@ -247,9 +249,9 @@ class EmbeddedNode:
     # -- messages ---------------------------------------------------------------------------------
 
     def publish(self, pubsub_topic: str, message: WakuMessage, *, unfollowed: bool = False) -> int:
-        """Publish a message. Return the number of peers that follow its topic.
+        """Publish a message, and return the number of peers that follow its topic.
 
-        The node's time replaces an absent timestamp.
+        If the message has no timestamp, the time of the node becomes its timestamp.
 
         Args:
             pubsub_topic: where it travels; for a content topic see `shard_for`.
@@ -283,7 +285,7 @@ class EmbeddedNode:
         return self.mesh.publish(envelope)
 
     def check_size(self, message: WakuMessage) -> None:
-        """Do nothing if a message can be published.
+        """Raise an error unless a message can be published.
 
         Raises:
             PublishRefused: it is too large.
@@ -293,7 +295,7 @@ class EmbeddedNode:
             raise PublishRefused(f"Message size exceeded maximum of {limit} bytes")
 
     def receive(self, envelope: Envelope, source: str) -> None:
-        """Receive a message of a peer. A repeated message, or one that exceeds the limits, is
+        """Process a message that a peer sent. A repeated message, or a message over the limits, is
         ignored.
 
         If the message cannot be stored, clients and other nodes still receive it.
@@ -306,7 +308,7 @@ class EmbeddedNode:
                 self._keep(envelope)
 
     def shard_for(self, content_topic: str) -> str:
-        """Return the pubsub topic of a content topic in this cluster.
+        """Return the pubsub topic for a content topic in the node's cluster.
 
         Raises:
             NoShard: the content topic has another shape.
@@ -314,7 +316,7 @@ class EmbeddedNode:
         return self._sharding.pubsub_topic_of(content_topic)
 
     def keep_missed(self, envelope: Envelope, *, deliver: bool) -> None:
-        """Store a message from a peer's Store, if this node keeps such messages.
+        """Store a message that was fetched from a peer's Store, if this node keeps such messages.
 
         Args:
             envelope: the message.
@@ -327,8 +329,7 @@ class EmbeddedNode:
                 self.mesh.receive(envelope, GOSSIP)
 
     def is_publishable(self, message: WakuMessage) -> bool:
-        """Return True if any node may publish a message of this size and with a `meta` of this
-        size."""
+        """Return True if nodes accept a message of this size and with a `meta` of this size."""
         size_bytes = encoded_size(message)
         return len(message.meta) <= MAX_META_BYTES and size_bytes <= self.options.max_message_bytes
 
@@ -359,7 +360,8 @@ class EmbeddedNode:
     # -- other nodes ------------------------------------------------------------------------------
 
     def join(self, other: EmbeddedNode) -> None:
-        """Join a node of this process. Messages flow both ways, and each node can serve the other.
+        """Join this node with another node of the process. Messages flow in both directions, and
+        each node can serve the other node.
 
         Raises:
             ValueError: the node itself, or one of another cluster.
@@ -370,7 +372,7 @@ class EmbeddedNode:
         other.mesh.links[self.peer_id] = LocalLink(other, self)
 
     def leave(self, other: EmbeddedNode) -> None:
-        """Undo `join` of two nodes."""
+        """Separate this node from a node that it has joined."""
         self.mesh.links.pop(other.peer_id, None)
         other.mesh.links.pop(self.peer_id, None)
 
@@ -397,7 +399,7 @@ class EmbeddedNode:
         await self.network.connect(address, stay=stay)
 
     def announce_topics(self) -> None:
-        """Tell peers which pubsub topics the node follows, if they have changed."""
+        """Tell peers which pubsub topics the node follows, if the topics have changed."""
         followed = frozenset(self.relay.pubsub_topics)
         self.metrics.followed_topics += len(followed - self._announced)
         self._announced = followed
@@ -405,16 +407,17 @@ class EmbeddedNode:
             self.network.gossip.follow(followed)
 
     async def peers_told(self, within_s: float) -> None:
-        """Return when peers were sent topics and messages, or the time is over."""
+        """Wait until the peers were sent new topics and messages, at most `within_s`."""
         if self.network is not None:
             await self.network.peers_told(within_s)
 
     def relay_peers(self, pubsub_topic: str | None = None) -> list[PeerInfo]:
-        """Return the connected nodes that relay. With a topic, return those that follow it."""
+        """Return the connected relay peers. If a topic is given, return only the peers that follow
+        the topic."""
         return [info for _, info in self._relay_links(pubsub_topic)]
 
     def mesh_peers(self, pubsub_topic: str) -> list[PeerInfo]:
-        """Return the relay peers in the mesh of a topic. Nodes of this process are always
+        """Return the relay peers in the mesh of a pubsub topic. Nodes of this process are always
         included."""
         gossip = None if self.network is None else self.network.gossip
         in_mesh = set() if gossip is None else set(map(str, gossip.meshes.mesh(pubsub_topic)))
@@ -428,7 +431,7 @@ class EmbeddedNode:
                     yield link, info
 
     def start_soon(self, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run a task until the node ends. After its end, do nothing."""
+        """Run a task until the node ends. After the end of the node, the call does nothing."""
         if self._tasks is not None:
             self._tasks.start_soon(run)
 
@@ -464,7 +467,7 @@ class LocalLink:
 
     @property
     def info(self) -> PeerInfo:
-        """The node at the other end."""
+        """Properties of the other node."""
         return self.other.info
 
     @property
@@ -473,11 +476,11 @@ class LocalLink:
         return self.other.services
 
     def follows(self, pubsub_topic: str) -> bool:
-        """Return True if the other node follows a topic."""
+        """Return True if the other node follows a pubsub topic."""
         return self.other.options.relay and self.other.relay.follows(pubsub_topic)
 
     def send(self, envelope: Envelope) -> None:
-        """Pass on a message now."""
+        """Pass a message to the other node now."""
         self.other.receive(envelope, self._owner.peer_id)
 
 

@@ -1,4 +1,4 @@
-"""Limit of connections, by the number of files that the process may open."""
+"""Maximum number of connections, by the number of files that the process may open."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Final
 __all__ = ["BACKLOG", "files_allowed"]
 
 BACKLOG: Final = 128
-"""Connections that wait to be accepted, and connections that are accepted at once."""
+"""Maximum number of connections that wait to be accepted."""
 FILES_OF_OTHERS: Final = 64
-"""Open files of the process besides the server's: store, log and joined nodes."""
+"""Number of open files besides connections, for store, log and joined nodes."""
 FEWEST_CONNECTIONS: Final = 16
 
 
 def files_allowed() -> int:
-    """Return how many connections leave room for the other files of the process."""
+    """Return how many connections the process can have next to its other open files."""
     try:
         import resource
     except ImportError:  # Windows has no such limit

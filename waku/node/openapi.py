@@ -1,4 +1,5 @@
-"""Description of the API: OpenAPI 3.1 at `/openapi.json`, and a page for people at `/docs`."""
+"""Description of the REST API, as OpenAPI 3.1 at `/openapi.json` and a page for people at
+`/docs`."""
 
 from __future__ import annotations
 
@@ -171,7 +172,7 @@ ANY_FAILURES: Final = {
     408: "the body took too long",
     413: "the body is too long",
 }
-"""Answers that every operation may give before its handler is called (`app.py`)."""
+"""Answers that every operation may give before its handler is called (`app.py`), by status."""
 
 _INTRODUCTION: Final = f"""\
 The REST API of nwaku, served by an embedded node. Topics in a path are percent-encoded. Reading \
@@ -198,7 +199,7 @@ async def openapi_json(node: ServedNode, request: Request) -> Response:
 
 
 async def page(node: ServedNode, request: Request) -> Response:
-    """GET /docs: one page without scripts and without content from elsewhere."""
+    """Answer GET /docs with one page without scripts and without content from other hosts."""
     by_tag: dict[str, list[Route]] = {}
     for route in node.routes:
         by_tag.setdefault(route.tag, []).append(route)
@@ -292,7 +293,7 @@ ul {{ margin: .2rem 0; font-size: .9rem }}
 
 
 async def what_it_is(node: ServedNode, request: Request) -> Response:
-    """GET /: a short text about the node, for people and probes."""
+    """Answer GET / with a short text about the node, for people and probes."""
     what = f"This is a Waku node, {node.agent}. /docs describes its REST API, /health its state."
     return Response.text(200, what + "\n")
 

@@ -1,4 +1,4 @@
-"""libp2p protocol ids by which nwaku reports the services of a node."""
+"""libp2p protocol ids that a node reports for its services, as nwaku does."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ COUNTED_PROTOCOLS: Final = (
     "/vac/waku/peer-exchange/2.0.0-alpha1",
     "/vac/waku/reconciliation/1.0.0",
 )
-"""Protocols that nwaku's statistics count, in its order."""
+"""Protocols that nwaku's statistics count, in the order of nwaku."""
 
 
 def protocols_of(options: NodeOptions) -> tuple[str, ...]:
-    """Return the protocols of a node with these options."""
+    """Return the protocol ids of a node with the given options."""
     offered = (
         (STORE, options.store),
         (RELAY, options.relay),

@@ -1,4 +1,4 @@
-"""Topics that the node follows, and the clients that want them."""
+"""Topics that the node follows, and the clients that subscribed to them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ __all__ = ["Relay"]
 
 
 class Relay:
-    """Subscriptions of the relay API (11/WAKU2-RELAY).
+    """Subscriptions of clients in the relay API (11/WAKU2-RELAY).
 
-    The node follows a pubsub topic while any client wants it. A client wants it by name, or through
-    a content topic of its shard. The unnamed client wants the node's own shards from the start, as
-    in nwaku.
+    The node follows a pubsub topic while at least one client wants it. A client wants a pubsub
+    topic by name, or through a content topic of its shard. The client without a name wants the
+    node's own shards from the start, as in nwaku.
 
     Args:
         unnamed: the client of calls without a name.
@@ -26,7 +26,7 @@ class Relay:
     """
 
     min_capacity: ClassVar[int] = 0
-    """Capacity of a client's cache, under all options."""
+    """Minimum capacity of a client's cache (messages), whatever the options say."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Relay:
         return bool(self._pubsub.clients_of(pubsub_topic)) or pubsub_topic in self._content_shards
 
     def takes(self, pubsub_topic: str) -> bool:
-        """Return True if the node delivers and stores a message of a pubsub topic now."""
+        """Return True if the node now delivers and stores messages of a pubsub topic."""
         return self.follows(pubsub_topic)
 
     def subscribe(self, client: Client, pubsub_topic: str) -> None:
@@ -60,7 +60,8 @@ class Relay:
         client.relay_cache.subscribe_pubsub(pubsub_topic)
 
     def unsubscribe(self, client: Client, pubsub_topic: str) -> None:
-        """Stop keeping a pubsub topic for a client. Unread messages are lost."""
+        """Stop keeping the messages of a pubsub topic for a client. The client's unread messages of
+        the topic are deleted."""
         self._pubsub.remove(pubsub_topic, client)
         client.relay_cache.unsubscribe_pubsub(pubsub_topic)
 
@@ -73,7 +74,7 @@ class Relay:
                 self._content_shards[shard] += 1
 
     def unsubscribe_content(self, client: Client, content_topic: str) -> None:
-        """Stop keeping a content topic for a client."""
+        """Stop keeping the messages of a content topic for a client."""
         client.relay_cache.unsubscribe_content(content_topic)
         if self._content.remove(content_topic, client):
             shard = self._shard_of(content_topic)
@@ -88,8 +89,8 @@ class Relay:
             self.unsubscribe_content(client, topic)
 
     def deliver(self, envelope: Envelope) -> None:
-        """Put a message into the caches of clients that want it. The cost grows with their
-        number."""
+        """Put a message into the cache of each client that wants it. The time grows with the number
+        of these clients."""
         for client in self._readers(envelope):
             client.relay_cache.add(envelope.hash, envelope.pubsub_topic, envelope.message)
 

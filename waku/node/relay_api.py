@@ -1,4 +1,4 @@
-"""`/relay/v1`: subscriptions, reading and publishing, by shard and by content topic."""
+"""REST operations below `/relay/v1` to subscribe, read and publish, by shard and content topic."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from waku.topics import InvalidTopic, PubsubTopic
 __all__ = ["ROUTES"]
 
 PUBLISHED_S: Final = 0.1
-"""So long an answer about a message waits for peers that are slow."""
+"""Time (s) for which an answer about a message waits for slow peers."""
 
 
 async def subscribe(node: ServedNode, request: Request) -> Response:
-    """POST /relay/v1/subscriptions."""
+    """Subscribe to pubsub topics (POST /relay/v1/subscriptions)."""
     topics = _pubsub_topics(request)
     if isinstance(topics, Response):
         return topics
@@ -48,7 +48,7 @@ async def subscribe(node: ServedNode, request: Request) -> Response:
 
 
 async def unsubscribe(node: ServedNode, request: Request) -> Response:
-    """DELETE /relay/v1/subscriptions."""
+    """Unsubscribe from pubsub topics (DELETE /relay/v1/subscriptions)."""
     topics = _pubsub_topics(request)
     if isinstance(topics, Response):
         return topics
@@ -61,13 +61,13 @@ async def unsubscribe(node: ServedNode, request: Request) -> Response:
 
 
 async def messages(node: ServedNode, request: Request) -> Response:
-    """GET /relay/v1/messages/{pubsubTopic}."""
+    """Answer GET /relay/v1/messages/{pubsubTopic} with the unread messages."""
     client = node.clients.get(request.client_id)
     return _messages(client.relay_cache.take_pubsub(request.path_values[0]), NOT_FOUND)
 
 
 async def publish(node: ServedNode, request: Request) -> Response:
-    """POST /relay/v1/messages/{pubsubTopic}."""
+    """Publish a message (POST /relay/v1/messages/{pubsubTopic})."""
     try:
         message = relay_message(read_json(request))
         node.publish(request.path_values[0], message)
@@ -82,7 +82,7 @@ async def publish(node: ServedNode, request: Request) -> Response:
 
 
 async def auto_subscribe(node: ServedNode, request: Request) -> Response:
-    """POST /relay/v1/auto/subscriptions."""
+    """Subscribe to content topics (POST /relay/v1/auto/subscriptions)."""
     topics = _content_topics(node, request, "Subscribe")
     if isinstance(topics, Response):
         return topics
@@ -95,7 +95,7 @@ async def auto_subscribe(node: ServedNode, request: Request) -> Response:
 
 
 async def auto_unsubscribe(node: ServedNode, request: Request) -> Response:
-    """DELETE /relay/v1/auto/subscriptions."""
+    """Unsubscribe from content topics (DELETE /relay/v1/auto/subscriptions)."""
     topics = _content_topics(node, request, "Unsubscribe")
     if isinstance(topics, Response):
         return topics
@@ -108,14 +108,14 @@ async def auto_unsubscribe(node: ServedNode, request: Request) -> Response:
 
 
 async def auto_messages(node: ServedNode, request: Request) -> Response:
-    """GET /relay/v1/auto/messages/{contentTopic}."""
+    """Answer GET /relay/v1/auto/messages/{contentTopic} with the unread messages."""
     topic = request.path_values[0]
     client = node.clients.get(request.client_id)
     return _messages(client.relay_cache.take_content(topic), Response.text(404, topic))
 
 
 async def auto_publish(node: ServedNode, request: Request) -> Response:
-    """POST /relay/v1/auto/messages."""
+    """Publish a message by its content topic (POST /relay/v1/auto/messages)."""
     try:
         message = relay_message(read_json(request))
     except (NoBody, BadBase64):
@@ -135,7 +135,7 @@ async def auto_publish(node: ServedNode, request: Request) -> Response:
 
 
 async def options(node: ServedNode, request: Request) -> Response:
-    """OPTIONS of every relay path, which browsers send before a cross-origin request."""
+    """Answer OPTIONS of every relay path, which browsers send before a cross-origin request."""
     return OK
 
 

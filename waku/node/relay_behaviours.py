@@ -1,7 +1,7 @@
-"""Subscriptions as nwaku and go-waku treat them, less friendly than our own node.
+"""Relay subscriptions as nwaku and go-waku treat them, stricter than this node's own rules.
 
-Seen on nwaku 0.37.1 and go-waku 0.10.1. `NodeOptions.behave_as` selects one of them, for tests of
-clients.
+The behaviour was observed on nwaku 0.37.1 and go-waku 0.10.1. `NodeOptions.behave_as` selects a
+behaviour, for tests of clients.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from waku.node.relay import Relay
 __all__ = ["RELAYS"]
 
 KNOWN_TOPICS: Final = 10_000
-"""Number of content topics that the node remembers (the newest). nwaku has no limit."""
+"""Number of content topics that the node remembers (the newest topics). nwaku has no such limit."""
 UNREAD_LIMIT: Final = 1_000
-"""Unread messages of one subscription at which go-waku stops."""
+"""Number of unread messages of one subscription at which go-waku stops."""
 
 
 class NwakuRelay(Relay):
-    """nwaku: a shard is followed or not, for all clients together, without counting them.
+    """Behaviour of nwaku, which follows a shard for all clients together, without counting clients.
 
-    Unsubscribing from one content topic leaves the whole shard, so relay, filter and Store stop for
-    all clients. A new subscription to a known content topic does nothing. To follow the shard
-    again, first unsubscribe from that topic, or subscribe to a new one.
+    If one content topic is unsubscribed, nwaku leaves its shard, and all clients lose their
+    messages. A new subscription to a known content topic does nothing. To follow the shard again,
+    unsubscribe from the topic first, or subscribe to a new topic.
     """
 
     def __init__(
@@ -50,18 +50,18 @@ class NwakuRelay(Relay):
         return pubsub_topic in self._followed
 
     def subscribe(self, client: Client, pubsub_topic: str) -> None:
-        """Start to keep the messages of a pubsub topic for a client, and follow it."""
+        """Follow a pubsub topic, and start to keep its messages for a client."""
         super().subscribe(client, pubsub_topic)
         self._followed[pubsub_topic] = None
 
     def unsubscribe(self, client: Client, pubsub_topic: str) -> None:
-        """Leave a pubsub topic, for all clients."""
+        """Leave a pubsub topic for all clients."""
         super().unsubscribe(client, pubsub_topic)
         self._followed.pop(pubsub_topic, None)
 
     def subscribe_content(self, client: Client, content_topic: str) -> None:
-        """Start to keep the messages of a content topic. Follow its shard if the topic is new to
-        the node."""
+        """Start to keep the messages of a content topic for a client. If the topic is new to the
+        node, the node follows its shard."""
         super().subscribe_content(client, content_topic)
         shard = self._shard_of(content_topic)
         if shard is None or content_topic in self._known:
@@ -72,14 +72,15 @@ class NwakuRelay(Relay):
         self._followed[shard] = None
 
     def unsubscribe_content(self, client: Client, content_topic: str) -> None:
-        """Forget a content topic, and leave its shard, for all clients."""
+        """Remove a content topic, and leave its shard for all clients."""
         super().unsubscribe_content(client, content_topic)
         if content_topic in self._known:
             del self._known[content_topic]
             self._followed.pop(self._shard_of(content_topic) or "", None)
 
     def drop(self, client: Client) -> None:
-        """Remove a client. nwaku does not know clients, so no shard is left."""
+        """Remove a client of the node. The node leaves no shard, because nwaku does not know
+        clients."""
         for topic in self._pubsub.topics_of(client):
             super().unsubscribe(client, topic)
         for topic in self._content.topics_of(client):
@@ -87,7 +88,8 @@ class NwakuRelay(Relay):
 
 
 class GoWakuRelay(Relay):
-    """go-waku: the node's own shards have no cache, and one unread subscription stops the node.
+    """Behaviour of go-waku, whose own shards have no cache, and where one full cache stops the
+    node.
 
     While a client has 1,000 unread messages, nothing is stored, pushed or cached.
     """
@@ -114,14 +116,14 @@ class GoWakuRelay(Relay):
         return pubsub_topic in self._own or super().follows(pubsub_topic)
 
     def takes(self, pubsub_topic: str) -> bool:
-        """Return True if the node delivers and stores a message of a pubsub topic now."""
+        """Return True if the node now delivers and stores messages of a pubsub topic."""
         for client in list(self._full):
             if len(client.relay_cache) < UNREAD_LIMIT:
                 del self._full[client]
         return not self._full and self.follows(pubsub_topic)
 
     def deliver(self, envelope: Envelope) -> None:
-        """Put a message into the caches of clients that want it."""
+        """Put a message into the cache of each client that wants it."""
         super().deliver(envelope)
         for client in self._readers(envelope):
             if len(client.relay_cache) >= UNREAD_LIMIT:

@@ -1,4 +1,4 @@
-"""HTTP server for an embedded node, used by `reliable-channel node`."""
+"""HTTP server for an embedded node, which `reliable-channel node` uses."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 __all__ = ["serve", "serve_node"]
 
 ACCEPTED_TURNS: Final = 3
-"""Turns of the event loop until the server knows an accepted connection."""
+"""Number of event loop turns until the server knows an accepted connection."""
 GRACE_S: Final = 2
-"""Time for running requests when the server stops."""
+"""Time (s) for running requests when the server stops."""
 STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -108,10 +108,11 @@ async def serve(
     listening: Callable[[tuple[str, ...]], None] | None = None,
     bound: Iterable[socket.socket] = (),
 ) -> None:
-    """Run a node and serve it until SIGINT or SIGTERM. It needs asyncio, because uvicorn does.
+    """Run a node and serve it until SIGINT or SIGTERM. The server needs asyncio, because uvicorn
+    does.
 
-    The signal is then passed to the handler that the program had installed before. Inside another
-    server, such as uvicorn with your application, both servers end.
+    After the node ends, the signal goes to the handler that the program had installed before.
+    Inside another server, such as uvicorn with your application, a signal ends both servers.
 
     Args:
         options: see `NodeOptions`.

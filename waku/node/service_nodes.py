@@ -1,4 +1,5 @@
-"""Nodes that serve this node's light clients, and the filter subscriptions there."""
+"""Nodes whose services this node's light clients use, and the filter subscriptions at these
+nodes."""
 
 from __future__ import annotations
 
@@ -29,21 +30,21 @@ SERVED: Final[Mapping[ServiceKind, tuple[str, ...]]] = {
     "lightpush": (LIGHTPUSH, LEGACY_LIGHTPUSH),
     "store": (STORE,),
 }
-"""Protocols that offer each service."""
+"""Ids of the protocols that offer each service."""
 PING_S: Final = 60.0
-"""Polling interval of the filter node. nwaku removes a subscriber after five minutes without a
-ping."""
+"""Interval (s) between two pings of the filter node. nwaku removes a subscriber that has not pinged
+for five minutes."""
 RENEW_S: Final = 5.0
-"""Pause after a peer refused to renew subscriptions."""
+"""Pause (s) after a peer refused to renew subscriptions."""
 
 _log = logging.getLogger("waku.node.services")
 
 
 class ServiceNodes:
-    """Finds a service node for each request of a client, and keeps filter subscriptions alive.
+    """Choice of a service node for each request, and renewal of filter subscriptions.
 
-    Filter subscriptions are renewed when the peer returns or has lost them. If their peer is away,
-    they move to another one.
+    A subscription is renewed when the peer returns or has lost the subscription. If the peer of a
+    subscription is away, the subscription moves to another peer.
 
     Args:
         node: whose clients are served.
@@ -66,7 +67,7 @@ class ServiceNodes:
         """The link to the peer that pushes them."""
 
     async def run(self) -> None:
-        """Keep the subscriptions until cancelled."""
+        """Renew filter subscriptions until the task is cancelled."""
         while True:
             await anyio.sleep(PING_S)
             carrier = self._carrier
@@ -76,7 +77,7 @@ class ServiceNodes:
     def find(self, kind: ServiceKind, peer_id: str | None = None) -> Services | None:
         """Return the services of the best node for a kind of request, or None if no node is known.
 
-        A known node that is away refuses each request in nwaku's words.
+        If the only known node is away, its services refuse each request in nwaku's words.
 
         Args:
             kind: the service.
@@ -85,7 +86,7 @@ class ServiceNodes:
         return next(iter(self.all(kind, peer_id)), None)
 
     def all(self, kind: ServiceKind, peer_id: str | None = None) -> list[Services]:
-        """Return the services of all nodes for a kind of request, best first."""
+        """Return the services of all nodes for a kind of request, with the best node first."""
         options = self._node.options
         own = (
             peer_id is None
@@ -100,7 +101,7 @@ class ServiceNodes:
         return [self._node.services, *found] if own else found
 
     def named_peers(self) -> Iterator[tuple[str, str]]:
-        """Yield protocol and multiaddress of each named node that has answered."""
+        """Yield the protocol and the multiaddress of each named node that has answered."""
         for kind in self._named:
             for link in self._links(kind):
                 if (peer := link.info) is not None:
@@ -108,13 +109,14 @@ class ServiceNodes:
                     yield from ((protocol, peer.multiaddr) for protocol in served)
 
     def take_push(self, peer_id: str, envelope: Envelope) -> None:
-        """Receive a message that a peer's filter pushes. Only clients that want it get it."""
+        """Receive a message that the filter service of a peer pushed. Only clients that want the
+        message get it."""
         is_expected = self._carrier is not None and self._carrier.key == peer_id
         if is_expected and self._node.is_publishable(envelope.message):
             self.subscriptions.deliver(envelope)
 
     def link_up(self, link: MeshLink) -> None:
-        """Renew our clients' subscriptions at a peer that connected."""
+        """Renew the clients' subscriptions at a peer that has connected."""
         if link not in self._links("filter"):
             return
         if self._carrier is None or link is self._carrier or not self._carrier.connected:
@@ -128,7 +130,7 @@ class ServiceNodes:
             self._carry(others[0])
 
     def drop(self, subscriber: Subscriber) -> None:
-        """Remove a client at every node."""
+        """Remove a client's subscriptions at every service node."""
         criteria = self.subscriptions.drop(subscriber)
         carrier = None if self._carrier is None else self._carrier.services
         if criteria and isinstance(carrier, RemoteServices):

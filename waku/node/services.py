@@ -1,7 +1,7 @@
-"""Services of a node for light clients: light push, filter and Store.
+"""Services of a node for light clients, which are light push, filter and Store.
 
-REST and libp2p both serve from `Services`. `LocalServices` answers from this node, `PeerServices`
-(`waku.node.libp2p`) asks a libp2p peer.
+The REST API and the libp2p protocols use the same `Services`. `LocalServices` answers from this
+node, and `PeerServices` (`waku.node.libp2p`) asks a libp2p peer.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ __all__ = [
 ServiceKind: TypeAlias = Literal["filter", "lightpush", "store"]
 
 Criterion: TypeAlias = tuple[str, str]
-"""Filter criterion: pubsub topic and content topic."""
+"""Filter criterion, as a pubsub topic and a content topic."""
 
 
 class ServiceRefused(Exception):
-    """A service node refuses a request, or cannot be reached.
+    """A service node refuses a request or cannot be reached.
 
     Args:
         status: of the protocol: 300, 400, 404, 429, 500, 503, 504 or 505.
@@ -45,7 +45,7 @@ class ServiceRefused(Exception):
 
 
 def refuse_unreadable(message: WakuMessage) -> None:
-    """Do nothing if a service node can decode a message.
+    """Raise an error unless a service node can decode a message.
 
     Raises:
         ServiceRefused: in the words of nwaku's client about one with a long `meta`.
@@ -56,52 +56,56 @@ def refuse_unreadable(message: WakuMessage) -> None:
 
 
 class Subscriber(Protocol):
-    """Filter subscriber: a client of this node, or another node."""
+    """Filter subscriber, which is a client of this node or another node."""
 
     def __hash__(self) -> int: ...
 
     @property
     def peer_id(self) -> str:
-        """Node that is the subscriber, or to which the client belongs."""
+        """Peer id of the node that is the subscriber or has the client."""
 
     def push(self, envelope: Envelope) -> None:
-        """Receive a message now, or keep it for later. It never waits."""
+        """Receive a message now, or keep the message for later. The call never waits."""
 
 
 class Services(Protocol):
-    """The services of one node. Every method raises `ServiceRefused`."""
+    """Services of one node for light clients. Every method raises `ServiceRefused` if the node
+    refuses."""
 
     async def push(self, pubsub_topic: str, message: WakuMessage) -> int:
-        """Publish a message. Return the number of relay peers that received it.
+        """Publish a message through the service node. Return the number of relay peers that
+        received the message.
 
-        Without a pubsub topic the service node derives it from the content topic.
+        If no pubsub topic is given, the service node derives it from the content topic.
         """
 
     async def ping(self, subscriber: Subscriber) -> None:
-        """Return if a subscriber has a filter subscription."""
+        """Raise an error unless a subscriber has a filter subscription."""
 
     async def subscribe(self, subscriber: Subscriber, criteria: Sequence[Criterion]) -> None:
-        """Push matching messages to a subscriber from now on."""
+        """Push messages that match the criteria to a subscriber from now on."""
 
     async def unsubscribe(self, subscriber: Subscriber, criteria: Sequence[Criterion]) -> None:
-        """Stop pushing matching messages to a subscriber."""
+        """Stop pushing messages that match the criteria to a subscriber."""
 
     async def unsubscribe_all(self, subscriber: Subscriber) -> None:
         """End every filter subscription of a subscriber."""
 
     async def query(self, query: StoreQuery) -> StorePage:
-        """Return one page of Store."""
+        """Return one page of messages from Store."""
 
 
 @runtime_checkable
 class RemoteServices(Services, Protocol):
-    """Services of a peer that knows one filter subscriber: this node, for all of its clients."""
+    """Services of a peer, which knows this node as the one filter subscriber for all its
+    clients."""
 
     async def check(self) -> None:
-        """Return if the peer knows this node as a subscriber."""
+        """Raise an error unless the peer knows this node as a subscriber."""
 
     async def renew(self, criteria: Sequence[Criterion]) -> None:
         """Ask the peer to push the messages that clients want."""
 
     async def forget(self, criteria: Sequence[Criterion]) -> None:
-        """Ask the peer to stop pushing messages that no client wants. A failure is ignored."""
+        """Ask the peer to stop pushing messages that no client wants. The method ignores a failure
+        of the request."""

@@ -1,4 +1,5 @@
-"""Autosharding from content topics to the shards of the node's cluster, with nwaku's errors."""
+"""Autosharding from content topics to the shards of the node's cluster, with nwaku's error
+texts."""
 
 from __future__ import annotations
 
@@ -10,23 +11,23 @@ from waku.topics import InvalidTopic, pubsub_topic_for
 __all__ = ["GENERATION", "NoShard", "Sharding"]
 
 GENERATION: Final = "Generation > 0 are not supported yet"
-"""Error for a readable content topic without a shard."""
+"""Error text for a content topic of a generation that has no shards yet."""
 _PARTS: Final = ("generation", "application", "version", "topic-name", "encoding")
 
 
 class NoShard(ValueError):
-    """A content topic has no shard. The message is nwaku's."""
+    """A content topic belongs to no shard. The text of the error is nwaku's."""
 
 
 class Sharding:
-    """Autosharding (51/WAKU2-RELAY-SHARDING) in one cluster."""
+    """Autosharding in one cluster (51/WAKU2-RELAY-SHARDING)."""
 
     def __init__(self, cluster_id: int, num_shards: int) -> None:
         self._cluster_id = cluster_id
         self._num_shards = num_shards
 
     def pubsub_topic_of(self, content_topic: str) -> str:
-        """Return the pubsub topic of a content topic.
+        """Return the pubsub topic for a content topic.
 
         Raises:
             NoShard: the content topic has another shape.

@@ -1,6 +1,6 @@
-"""The archive behind Store v3: messages in SQLite, ordered by (timestamp, hash).
+"""Archive of the Store v3 service, with messages in SQLite, ordered by (timestamp, hash).
 
-Sources: 13/WAKU2-STORE v3, and nwaku's archive for questions that the text leaves open.
+The sources are 13/WAKU2-STORE v3 and, where the specification gives no answer, nwaku's archive.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ DEFAULT_PAGE_SIZE: Final = 20
 MAX_PAGE_SIZE: Final = 100
 SCHEMA_VERSION: Final = 1
 TRIM_INTERVAL: Final = 256
-"""Messages between two checks of capacity and age, so that their cost does not matter."""
+"""Maximum number of new messages between two checks of capacity and age."""
 TRIM_BYTES: Final = 1024 * 1024
-"""Bytes of messages after which the next check comes at the latest."""
+"""Maximum size of new messages between two checks of capacity and age (bytes)."""
 
 QUERY_STEPS: Final = 100_000
-"""Steps of SQLite between two checks of a query's duration: a millisecond or two."""
+"""Number of SQLite steps between two checks of a query's duration, which take 1 to 2 ms."""
 QUERY_LOOKS: Final = 10
-"""Checks after which a query is cancelled. It has then passed about 150,000 messages."""
+"""Number of checks after which a query is cancelled. The query has then passed about 150,000
+messages."""
 
 _SCHEMA: Final = """
 CREATE TABLE message (
@@ -73,7 +74,7 @@ def _make_private(path: str | Path) -> None:
 
 
 class ArchiveError(Exception):
-    """The archive cannot be opened."""
+    """The archive of the Store service cannot be opened."""
 
 
 class ArchiveUnavailable(ArchiveError):
@@ -81,18 +82,18 @@ class ArchiveUnavailable(ArchiveError):
 
 
 class CursorNotFound(LookupError):
-    """The query continues after a message that the archive does not have (any more)."""
+    """The query continues after a message that is not in the archive (any more)."""
 
 
 class QueryTooLong(Exception):
-    """The query passes too many messages that do not match."""
+    """The query passes too many messages that do not match its criteria."""
 
 
 class Archive:
-    """Limited store of messages. The oldest are evicted.
+    """Archive of messages with a limited size. The oldest messages are evicted.
 
-    Use it from one task at a time. A query reads about one page of rows for each content topic,
-    whatever the size of the archive.
+    Use the archive from one task at a time. A query reads about one page of rows for each content
+    topic, even in a large archive.
 
     Args:
         path: of the SQLite file, or `:memory:`.
@@ -150,7 +151,7 @@ class Archive:
             )
 
     def close(self) -> None:
-        """Close the file. A second call does nothing."""
+        """Close the file of the archive. A second call of `close` does nothing."""
         self._db.close()
 
     def __len__(self) -> int:
@@ -158,11 +159,12 @@ class Archive:
 
     @property
     def size_bytes(self) -> int:
-        """Size of messages and indexes (bytes)."""
+        """Size of messages and indexes in the archive (bytes)."""
         return (self._pragma("page_count") - self._pragma("freelist_count")) * self._page_bytes
 
     def insert(self, message_hash: bytes, pubsub_topic: str, message: WakuMessage) -> bool:
-        """Store a message, and return True if it is new. A stored message stays unchanged.
+        """Store a message, and return True if the message is new. A message that is already stored
+        stays unchanged.
 
         Raises:
             ArchiveUnavailable: it is not kept.
@@ -186,7 +188,7 @@ class Archive:
         return bool(added)
 
     def check(self) -> None:
-        """Try a write as large as the last failed one, remove it again, and record the result in
+        """Write as much as in the last failed write, delete it again, and note the result in
         `problem`."""
         probe = (_PROBE, 0, "", "", bytes(self._failed_bytes), b"", 0, b"")
         with suppress(ArchiveUnavailable), self._writing(self._failed_bytes):
@@ -194,10 +196,10 @@ class Archive:
             self._db.execute("DELETE FROM message WHERE hash = ?", (_PROBE,))
 
     def trim(self, *, before_ns: int | None) -> None:
-        """Evict messages older than `before_ns` or beyond the capacity, from time to time.
+        """Evict messages older than `before_ns` or over the capacity, from time to time.
 
-        It is called after each insertion, and does nothing most of the time. After a failure the
-        next call tries again.
+        The archive calls `trim` after each insertion, but most calls do nothing. If a call fails,
+        the next call tries again.
         """
         if self._until_trim > 0 and self._bytes_until_trim > 0:
             return
@@ -246,9 +248,9 @@ class Archive:
         return value
 
     def newest_ns(self, until_ns: int) -> int | None:
-        """Return the timestamp of the newest message before a time (ns since 1970).
+        """Return the timestamp of the newest message before a time (ns since 1970), or None.
 
-        Return None if there is no message, or the file cannot be read.
+        The result is None if there is no message, or if the file cannot be read.
         """
         newest = "SELECT max(timestamp) FROM message WHERE timestamp <= ?"
         with suppress(sqlite3.Error):
@@ -257,7 +259,7 @@ class Archive:
         return None
 
     def query(self, query: StoreQuery) -> StorePage:
-        """Return one page, oldest message first, in either order of pages.
+        """Return one page of messages, oldest message first, even if pages go backwards.
 
         Raises:
             CursorNotFound: the cursor names no message that is kept.

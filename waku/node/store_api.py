@@ -1,4 +1,4 @@
-"""`/store/v3`: queries to the node's own Store or to that of a peer (13/WAKU2-STORE)."""
+"""REST operations below `/store/v3` to query the node's own Store or a peer's Store."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]+(_[0-9]+)*")
 
 
 class BadParameter(ValueError):
-    """A parameter cannot be read. The message is nwaku's."""
+    """A parameter of the query cannot be read. The text of the error is nwaku's."""
 
 
 async def messages(node: ServedNode, request: Request) -> Response:
-    """GET /store/v3/messages."""
+    """Answer GET /store/v3/messages with a page of messages."""
     try:
         query = _read_query(request.query)
         address = request.query.get("peerAddr", "")
@@ -59,7 +59,8 @@ async def messages(node: ServedNode, request: Request) -> Response:
 
 
 async def legacy_messages(node: ServedNode, request: Request) -> Response:
-    """GET /store/v1/messages. The legacy store is not mounted, as on nwaku."""
+    """Answer GET /store/v1/messages with an error. As in nwaku, the legacy store is not
+    available."""
     return Response.text(412, NO_SERVICE)
 
 

@@ -1,4 +1,4 @@
-"""Store resume (nwaku's name): after an absence, a node fetches missed messages from a peer's
+"""Store resume (nwaku's name), by which a node fetches messages missed in an absence from a peer's
 Store."""
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ __all__ = ["StoreResume"]
 
 NS_PER_S: Final = 1_000_000_000
 LOOK_BACK_NS: Final = 6 * 3600 * NS_PER_S
-"""Longest time span of a query."""
+"""Longest time span of a query (ns)."""
 FIRST_LOOK_BACK_NS: Final = 3600 * NS_PER_S
-"""Longest time span of a query if the own Store is empty."""
+"""Longest time span of a query (ns) if the node's own Store is empty."""
 OVERLAP_NS: Final = 30 * NS_PER_S
-"""Margin for messages on their way when a connection breaks, and for clock differences."""
+"""Extra time span (ns) for messages on their way at the disconnection, and for clock
+differences."""
 MAX_PAGES: Final = 100
 MAX_ASKED: Final = 16
-"""Largest number of peers that are queried about one gap."""
+"""Maximum number of peers that are queried about one absence."""
 SECOND_LOOK_S: Final = 10.0
-"""Margin for a peer that was away as well and queried its own peers meanwhile."""
+"""Extra time (s) for a peer that was away as well and queries its own peers."""
 
 _log = logging.getLogger("waku.node.store")
 
@@ -42,13 +43,13 @@ class _Keeper(Protocol):
 
 
 class StoreResume:
-    """Fetches messages that passed while the node had no peer, from the first Store that was there.
+    """Fetcher of messages that passed while the node had no peer.
 
-    A Store without messages from before the gap may have been away as well. Its messages are taken,
-    and the next peer is queried, too.
+    A Store without messages from before the absence may have been away as well. The node keeps the
+    messages of such a Store, and also queries the next peer.
 
-    Messages from before the first contact go only to the node's Store, because for clients they are
-    history. Clients receive later messages that are new to the Store.
+    Messages from before the node's first contact are not given to clients, only to the node's
+    Store. Clients receive later messages that are new to the node's Store.
 
     Args:
         node: keeps the messages.
@@ -71,14 +72,14 @@ class StoreResume:
         self._turn = anyio.Lock()
 
     def begin_gap(self) -> None:
-        """Note that the last peer is gone."""
+        """Note that the last peer disconnected."""
         self._asked.clear()
         self._is_told = False
         if self._since_ns is None:
             self._since_ns = self._node.options.now_ns()
 
     async def fetch(self, peer_id: str, services: Services) -> None:
-        """Query a peer's Store, unless another one has ended the gap."""
+        """Query a peer's Store, unless the Store of another peer has already filled the absence."""
         self._asking += 1
         try:
             if (since_ns := await self._look(peer_id, services)) is not None:

@@ -1,4 +1,4 @@
-"""Requests to peers: to several at once if one is not enough, and to others if one fails."""
+"""Requests to peers, sent to several peers at once or, after a failure, to further peers."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from .service_peer import ServicePeer
 __all__ = ["Asker"]
 
 BEHIND_S: Final = 10.0
-"""Extra time for slower peers after another one has accepted the message. A slower peer's queue
-counts as too long."""
+"""Extra time (s) for slower peers after the first peer has accepted the message. After this time
+the queue of a slower peer counts as too long."""
 
 _Answer = TypeVar("_Answer")
 
 
 class Asker:
-    """Sends requests to the peers that a keeper has connected."""
+    """Sender of requests to the peers that a keeper has connected."""
 
     def __init__(self, keeper: Keeper, tasks: TaskGroup) -> None:
         self._keeper = keeper
@@ -42,10 +42,11 @@ class Asker:
         first: Entry | None = None,
         besides: Collection[Entry] = (),
     ) -> tuple[Entry, _Answer] | None:
-        """Ask `count` peers at once, then others, until one answers. Return the first answer.
+        """Ask `count` peers at once, then further peers, until a peer answers. Return the first
+        answer.
 
-        `first` is asked alone before others, if it is connected. Return None if no peer is left
-        except those in `besides`.
+        If `first` is connected, ask it alone before other peers. Return None if no peer is left
+        except the peers in `besides`.
 
         Raises:
             WakuError: no peer can be asked, a peer says that the request is wrong, or all failed.

@@ -1,12 +1,12 @@
-"""A light client: Waku's request protocols with service peers, without running a node.
+"""Light client for Waku's request protocols with service peers, without an own node.
 
     async with LightClient("/dns4/node.example/tcp/8000/wss/p2p/16Uiu2…", cluster_id=16) as client:
         await client.light_push(message, pubsub_topic)
         async with client.subscribe(pubsub_topic, [content_topic]) as messages:
             async for pushed in messages: …
 
-It keeps several peers, chosen by their services and shards, and replaces peers that fail. It then
-renews the subscriptions.
+The client keeps several peers, chosen by their services and shards, and replaces failing peers.
+After a replacement, the client renews its subscriptions.
 """
 
 from __future__ import annotations
@@ -74,22 +74,23 @@ __all__ = ["MAX_REDUNDANCY", "LightClient"]
 
 MAX_REDUNDANCY: Final = 8
 STORES: Final = 3
-"""Number of Stores that are queried for a message before it counts as missing."""
+"""Number of Stores that are queried for a message before the message counts as missing."""
 UNREGISTER_S: Final = 1.0
-"""Time that the end of a subscription waits for peers. A peer removes the subscription without it,
-too."""
+"""Time (s) for which the end of a subscription waits for peers. If no request reaches a peer, the
+peer removes the subscription later."""
 MAX_REFUSED: Final = 20
-"""Unreadable pushes of one connection before it is closed."""
+"""Maximum number of unreadable pushes on one connection before it is closed."""
 PATIENCE_S: Final = 180.0
-"""Wait of a new subscription while a peer answers 429. nwaku serves 30 filter requests a minute."""
+"""Maximum wait (s) of a new subscription while a peer answers 429. nwaku serves at most 30 filter
+requests a minute."""
 MAX_CURSORS: Final = 64
-"""Number of cursors whose Store is remembered."""
+"""Maximum number of cursors whose Store is remembered."""
 
 
 class LightClient:
-    """Client of light push, filter and Store at service peers.
+    """Client of light push, filter and Store at service peers, used in `async with`.
 
-    An asynchronous context manager. It dials no peer before the first request.
+    The client dials no peer before the first request.
     """
 
     def __init__(
@@ -211,7 +212,7 @@ class LightClient:
         await self._stack.aclose()  # the block's exception goes on as it is
 
     async def connect(self) -> ServicePeer:
-        """Return a connected service peer. Dial one if needed.
+        """Return a connected service peer, and dial a peer if necessary.
 
         Raises:
             NodeUnreachable: no peer answers. The message names the last reason.
@@ -223,10 +224,11 @@ class LightClient:
     async def light_push(
         self, message: WakuMessage, pubsub_topic: str, *, urgent: bool = True
     ) -> LightPushAnswer:
-        """Publish a message through `redundancy` peers. Return when the first has accepted it.
+        """Publish a message through `redundancy` peers. Return when the first of these peers has
+        accepted the message.
 
-        Connected peers replace those that fail. At most 100 kB and 8 messages are on their way to a
-        peer at a time. A message that is not `urgent` lets others go first.
+        If a peer fails, another connected peer replaces it. At most 100 kB and 8 messages are being
+        sent to a peer at a time. A message that is not `urgent` waits for urgent messages.
 
         Raises:
             RlnProofRequired: the network takes messages with a proof only.
@@ -261,10 +263,12 @@ class LightClient:
     async def subscribe(
         self, pubsub_topic: str, content_topics: Sequence[str]
     ) -> AsyncIterator[MemoryObjectReceiveStream[Pushed]]:
-        """Ask at least two peers to push messages. Iterate over `Pushed`, each message once.
+        """Ask at least two peers to push messages of the topics. The returned stream yields
+        `Pushed`, each message once.
 
-        Query Store for messages that pass while no peer is connected (`SubscriptionRenewed`). If no
-        peer accepts the subscription and one answers 429, peers are asked for three minutes.
+        Query Store for messages that passed while no peer was connected (see
+        `SubscriptionRenewed`). If no peer accepts the subscription and a peer answers 429, retry
+        for three minutes.
 
         Raises:
             ValueError: no content topic, or more than 100.
@@ -295,7 +299,8 @@ class LightClient:
                     await self._subscriptions.unregister(subscription, known)
 
     async def store(self, query: StoreQuery) -> StorePage:
-        """Return one page of a Store. Stores are queried in turn, further pages at the same Store.
+        """Return one page of messages from a Store. The Stores take turns, but further pages come
+        from the same Store.
 
         Raises:
             CursorExpired: start again without a cursor.
@@ -321,7 +326,8 @@ class LightClient:
     def store_all(
         self, query: StoreQuery, *, max_pages: int = MAX_PAGES
     ) -> AsyncGenerator[StoreEntry, None]:
-        """Yield the entries of all pages, each message once. After a lost cursor it starts again.
+        """Yield the entries of all pages, each message once. If the Store has lost the cursor, the
+        query starts again.
 
         Raises:
             PageLimitReached: `max_pages` pages and no end.
@@ -330,10 +336,10 @@ class LightClient:
         return all_entries(self.store, query, max_pages=max_pages, call="store_all")
 
     async def store_by_hash(self, hashes: Sequence[bytes]) -> list[StoreEntry]:
-        """Return these messages as far as the Stores have them. The next Store is asked for the
-        missing ones.
+        """Return the requested messages that the Stores have. A Store is asked only for messages
+        that earlier Stores lacked.
 
-        Messages whose hash differs from the requested one are left out.
+        Messages with another hash than requested are left out.
 
         Raises:
             WakuError: as `store`, where no Store answers.
@@ -380,11 +386,11 @@ class LightClient:
         return entry, {digest: true[digest] for digest in hashes if digest in true}
 
     def renew(self) -> None:
-        """Renew every subscription, because expected messages did not come."""
+        """Renew every subscription, because expected messages did not arrive."""
         self._keeper.renew()
 
     async def ping(self) -> float:
-        """Measure a round trip to a peer (s).
+        """Measure the round trip time to a peer (s).
 
         Raises:
             NodeUnreachable: no answer in time.

@@ -1,6 +1,6 @@
-"""Conversion of Waku's protobuf messages to and from the values of `waku.models`.
+"""Conversion between Waku's protobuf messages and the values of `waku.models`.
 
-Data of a peer is checked here. Every decoder raises `InvalidInput` and nothing else.
+The decoders check the data of a peer. A decoder raises only `InvalidInput`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 FilterRequest = pb.FilterSubscribeRequest.FilterSubscribeType
-"""Kind of a filter request: `SUBSCRIBE`, `UNSUBSCRIBE_ALL`, …"""
+"""Kind of a filter request, such as `SUBSCRIBE` or `UNSUBSCRIBE_ALL`."""
 
 OK: Final = 200
 MAX_SHARDS: Final = 65_536
@@ -57,14 +57,14 @@ class Metadata:
     """Network that a peer belongs to (66/WAKU2-METADATA)."""
 
     cluster_id: int | None
-    """Cluster of the peer. None if the peer names none."""
+    """Cluster of the peer, or None if the peer names no cluster."""
     shards: frozenset[int] = frozenset()
-    """Shards of the peer. Empty if the peer names no shards, as js-waku does."""
+    """Shards of the peer, or no shards if the peer names none, as js-waku does."""
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseStatus:
-    """Status of a request. The numbers resemble those of HTTP."""
+    """Status of a request, with numbers that resemble HTTP status codes."""
 
     request_id: str
     status: int
@@ -73,14 +73,15 @@ class ResponseStatus:
     """Number of relay peers that received the message (light push v3)."""
 
     def is_for(self, request_id: str) -> bool:
-        """Return True if this answers the request. nwaku sometimes refuses without the request's id
-        (T16). Its id is "N/A" if it could not decode the request."""
+        """Return True if this status answers the request with the given id. nwaku sometimes refuses
+        without the id of the request (T16). If nwaku could not decode the request, the id is "N/A".
+        """
         refused = self.status != OK and self.request_id in ("", "N/A")
         return self.request_id == request_id or refused
 
 
 def encode_metadata(metadata: Metadata) -> bytes:
-    """Encode the shards in both notations, because readers know one or the other (T12)."""
+    """Encode the shards in two notations, because some readers know only one of them (T12)."""
     shards = sorted(metadata.shards)
     return pb.Metadata(
         cluster_id=metadata.cluster_id, shards=shards, shards_packed=shards
@@ -88,7 +89,7 @@ def encode_metadata(metadata: Metadata) -> bytes:
 
 
 def decode_metadata(data: bytes) -> Metadata:
-    """Read a peer's metadata.
+    """Decode the metadata of a peer.
 
     Raises:
         InvalidInput: not metadata, or more shards than there are.
@@ -104,14 +105,14 @@ def decode_metadata(data: bytes) -> Metadata:
 def encode_light_push(
     request_id: str, message: WakuMessage, pubsub_topic: str | None = None
 ) -> bytes:
-    """Encode a request of light push v3."""
+    """Encode a light push request of version 3."""
     return pb.LightpushRequest(
         request_id=request_id, pubsub_topic=pubsub_topic, message=to_proto(message)
     ).SerializeToString()
 
 
 def encode_light_push_2(request_id: str, message: WakuMessage, pubsub_topic: str) -> bytes:
-    """Encode a request of light push v2."""
+    """Encode a light push request of version 2."""
     request = pb.PushRequest(pubsub_topic=pubsub_topic, message=to_proto(message))
     return pb.PushRPC(request_id=request_id, request=request).SerializeToString()
 
@@ -122,7 +123,8 @@ def encode_filter_request(
     pubsub_topic: str | None = None,
     content_topics: Sequence[str] = (),
 ) -> bytes:
-    """Encode a request of filter v2. A ping and `UNSUBSCRIBE_ALL` name no topics."""
+    """Encode a filter request of version 2. Requests of kind ping and `UNSUBSCRIBE_ALL` name no
+    topics."""
     return pb.FilterSubscribeRequest(
         request_id=request_id,
         filter_subscribe_type=kind,
@@ -132,7 +134,7 @@ def encode_filter_request(
 
 
 def decode_answer(data: bytes) -> ResponseStatus:
-    """Read an answer of light push v3 or of filter. Both have the same fields.
+    """Decode an answer of light push v3 or of filter, which have the same fields.
 
     Raises:
         InvalidInput: not an answer.
@@ -144,7 +146,7 @@ def decode_answer(data: bytes) -> ResponseStatus:
 
 
 def decode_light_push_2_answer(data: bytes) -> tuple[str, bool, str]:
-    """Read an answer of light push v2: request id, success, text.
+    """Decode an answer of light push v2, with request id, success and text.
 
     Raises:
         InvalidInput: not an answer.
@@ -156,7 +158,7 @@ def decode_light_push_2_answer(data: bytes) -> tuple[str, bool, str]:
 
 
 def decode_push(data: bytes) -> tuple[str | None, WakuMessage]:
-    """Read a message that a filter service pushes, and its pubsub topic.
+    """Decode a message that a filter service pushes, and its pubsub topic.
 
     Raises:
         InvalidInput: no message.
@@ -169,7 +171,8 @@ def decode_push(data: bytes) -> tuple[str | None, WakuMessage]:
 
 
 def encode_store_query(request_id: str, query: StoreQuery) -> bytes:
-    """Encode a request of Store v3. Every peer treats absent times and 0 alike (T16)."""
+    """Encode a Store query of version 3. Every peer treats a time that is absent or 0 alike
+    (T16)."""
     return pb.StoreQueryRequest(
         request_id=request_id,
         include_data=query.include_data,
@@ -185,7 +188,8 @@ def encode_store_query(request_id: str, query: StoreQuery) -> bytes:
 
 
 def decode_store_answer(data: bytes) -> tuple[ResponseStatus, StorePage]:
-    """Read an answer of Store v3: its status and the page. The page is empty after an error status.
+    """Decode an answer of Store v3, with its status and the page. The page is empty if the status
+    is an error.
 
     Raises:
         InvalidInput: no answer, a hash or cursor that is not 32 bytes, or too many messages.
@@ -210,9 +214,9 @@ def encode_peer_exchange_query(count: int) -> bytes:
 
 
 def decode_peer_exchange_answer(data: bytes) -> tuple[ResponseStatus, list[bytes]]:
-    """Read an answer of peer exchange: its status, and node records without checking them.
+    """Decode an answer of peer exchange, with its status and the unchecked node records.
 
-    Nodes before 2025 send no status. Their answers count as 200.
+    Nodes of versions before 2025 send no status. Answers without a status get the status 200.
 
     Raises:
         InvalidInput: no answer, or more records than a peer sends.
@@ -244,7 +248,7 @@ def _hash(data: bytes) -> bytes:
 
 
 def encode_message(message: WakuMessage) -> bytes:
-    """Encode a Waku message alone, as relay carries it."""
+    """Encode a Waku message without other fields, as relay carries it."""
     return to_proto(message).SerializeToString()
 
 
@@ -258,7 +262,7 @@ def decode_message(data: bytes) -> WakuMessage:
 
 
 def to_proto(message: WakuMessage) -> pb.WakuMessage:
-    """Leave empty optional fields out, as js-waku and go-waku do."""
+    """Convert a message to protobuf without empty optional fields, as js-waku and go-waku do."""
     return pb.WakuMessage(
         payload=message.payload,
         content_topic=message.content_topic,
@@ -271,7 +275,8 @@ def to_proto(message: WakuMessage) -> pb.WakuMessage:
 
 
 def from_proto(message: pb.WakuMessage) -> WakuMessage:
-    """Read a message. Every value that protobuf can carry is valid."""
+    """Convert a protobuf message to a Waku message. Every value that protobuf can carry is
+    valid."""
     return WakuMessage(
         payload=message.payload,
         content_topic=message.content_topic,
@@ -284,7 +289,7 @@ def from_proto(message: pb.WakuMessage) -> WakuMessage:
 
 
 def parse(kind: type[_M], data: bytes) -> _M:
-    """Read a protobuf message of the given type.
+    """Parse a protobuf message of the given type.
 
     Raises:
         InvalidInput: the bytes are no such message.

@@ -1,6 +1,7 @@
-"""Keeper of a client's connections: enough living peers for each service, with replacements.
+"""Keeper of a client's connections, with enough working peers for each service.
 
-It dials no peer before the first request. One task dials, and requests wait for its results.
+The keeper dials no peer before the first request. One task dials, and requests wait until a peer is
+connected.
 """
 
 from __future__ import annotations
@@ -41,19 +42,19 @@ __all__ = ["Keeper"]
 
 MAX_CONNECTED: Final = 10
 AT_ONCE: Final = 4
-"""Number of dials at a time."""
+"""Maximum number of dials at the same time."""
 STEADY_MS: Final = 10_000
-"""Minimum duration of a connection. A shorter one counts as a failed dial, because otherwise two
-peers could dial each other forever."""
+"""Minimum duration of a successful connection (ms). A shorter connection counts as a failed dial,
+because otherwise peers could be dialled forever."""
 IDLE_ROUND_MS: Final = 60_000
-"""Interval in which peers are asked for other peers while some are lacking."""
+"""Interval (ms) in which peers are asked for further peers while there are too few."""
 MAX_HEARD: Final = 64
 
 Chosen = tuple[Entry, ServicePeer]
 
 
 class Keeper:
-    """The connections of one client."""
+    """Connections of one light client to service peers."""
 
     def __init__(
         self,
@@ -106,7 +107,7 @@ class Keeper:
         self._tasks: TaskGroup | None = None
 
     async def run(self) -> None:
-        """Keep the connections until cancelled."""
+        """Keep the connections until the task is cancelled."""
         async with anyio.create_task_group() as self._tasks:
             await self._wake.wait()
             self._tasks.start_soon(self._watch_interfaces)
@@ -122,8 +123,8 @@ class Keeper:
     async def serving(
         self, role: Role | None, count: int, *, besides: Collection[Entry] = ()
     ) -> list[Chosen]:
-        """Return at least one peer to ask. Return None if all were tried that `besides` names, and
-        no other is being dialled.
+        """Return at least one peer to ask for a service. Return None if `besides` names every peer
+        that was tried, and no dial is in progress.
 
         Raises:
             WakuError: no peer can be asked. The error says why.
@@ -148,11 +149,12 @@ class Keeper:
         return [(entry, self.peers[entry]) for entry in found]
 
     def answered(self, entry: Entry, role: Role) -> None:
-        """Note that a request was answered."""
+        """Note that a peer answered a request."""
         self._book.answered(entry, role)
 
     def refused(self, entry: Entry, role: Role, error: WakuError) -> None:
-        """Note that a request failed. Pause the peer, or check that it lives."""
+        """Note that a peer refused a request or failed. Pause the peer, or check that its
+        connection works."""
         if pause_ms := self._book.refused(entry, role, error, now_ms()):
             self._on_event(PeerPaused(entry.peer_id, role, pause_ms, str(error)))
         if pause_ms or isinstance(error, errors.EndpointMissing):
@@ -164,7 +166,7 @@ class Keeper:
             self._tasks.start_soon(self._check_once, entry, peer)
 
     async def rested(self, role: Role) -> None:
-        """Wait until a refusing peer may be asked again, or the peers change."""
+        """Wait until a pausing peer may be asked again, or the known peers change."""
         changed, ends_ms = self._changed, self._book.pause_ends_ms(role, now_ms())
         with anyio.move_on_after(max(0, (ends_ms or 0) - now_ms()) / 1000):
             await changed.wait()
@@ -174,7 +176,7 @@ class Keeper:
         self._wake.set()
 
     def heard(self, peer_id: PeerId, metadata: Metadata) -> None:
-        """Note that a peer named its network in answer to our metadata request."""
+        """Note that a peer named its network in answer to a metadata request."""
         self._heard[peer_id] = metadata
         while len(self._heard) > MAX_HEARD:
             self._heard.popitem(last=False)

@@ -1,6 +1,7 @@
-"""Peers with lasting connections: the named ones always, and as many found ones as a mesh needs.
+"""Peers with lasting connections, which are all named peers, and as many found peers as a mesh
+needs.
 
-Peers that dialled us are served in the same way while they stay.
+Peers that dialled this host are served in the same way while they are connected.
 """
 
 from __future__ import annotations
@@ -33,12 +34,13 @@ __all__ = ["KeptPeers"]
 TIMEOUT_MS: Final = 10_000
 FIRST_REST_MS: Final = 1_000
 STEADY_MS: Final = 10_000
-"""Minimum duration of a connection. A shorter one counts as a failed dial."""
+"""Minimum duration of a successful connection (ms). A shorter connection counts as a failed
+dial."""
 KEEP_ALIVE_MS: Final = 60_000
 WANTED: Final = 6
-"""Number of found peers that stay connected: D of gossipsub."""
+"""Number of found peers that stay connected, which is D of gossipsub."""
 IDLE_LOOK_MS: Final = 60_000
-"""Interval in which connected peers are asked for others while found peers are lacking."""
+"""Interval (ms) in which connected peers are asked for further peers while there are too few."""
 
 
 @dataclass(eq=False, slots=True)
@@ -56,7 +58,8 @@ class _Candidate:
 
 
 class KeptPeers:
-    """Keeps the connections of a host. `run` is its task."""
+    """Lasting connections of a host to its peers. The method `run` is the task of the
+    connections."""
 
     def __init__(
         self,
@@ -118,7 +121,7 @@ class KeptPeers:
         self._tasks: TaskGroup | None = None
 
     def add_record(self, record: NodeRecord) -> bool:
-        """Note a found peer. Return True if it is new.
+        """Note the node record of a found peer. Return True if the peer is new.
 
         Raises:
             WrongNetwork: another cluster, or none of our shards.
@@ -135,7 +138,7 @@ class KeptPeers:
         return True
 
     async def run(self, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Keep the connections until cancelled."""
+        """Keep the connections until the task is cancelled."""
         async with anyio.create_task_group() as self._tasks:
             task_status.started()
             for candidate in self._named:
@@ -145,7 +148,8 @@ class KeptPeers:
             await anyio.Event().wait()  # others are named and accepted later
 
     async def connect(self, text: str, *, stay: bool = True) -> None:
-        """Connect to one more peer now. With `stay`, dial it again whenever the connection ends.
+        """Connect to a further peer now. With `stay`, dial the peer again whenever its connection
+        ends.
 
         Raises:
             InvalidInput: the address cannot be dialled.
@@ -161,7 +165,7 @@ class KeptPeers:
             self._tasks.start_soon(self._keep, candidate)
 
     def keep(self, text: str) -> None:
-        """Connect to one more peer as soon as it answers, and whenever it returns.
+        """Connect to a further peer as soon as it answers, and again whenever its connection ends.
 
         Raises:
             InvalidInput: the address cannot be dialled.
@@ -172,14 +176,14 @@ class KeptPeers:
             self._tasks.start_soon(self._keep, candidate)
 
     def hurry(self, peer_id: PeerId) -> None:
-        """Dial an absent named peer without waiting for the rest of its pause."""
+        """Dial a named peer that is away, without waiting until its pause ends."""
         for candidate in self._named:
             if candidate.peer_id == peer_id:
                 candidate.hurry.set()
 
     def accepted(self, link: Link) -> None:
-        """Serve a peer that dialled us until its connection is over. Ignore a peer of another
-        network."""
+        """Serve a peer that dialled this host, until its connection ends. A peer of another network
+        is ignored."""
         if self._tasks is not None:
             self._tasks.start_soon(self._greet_accepted, link)
 

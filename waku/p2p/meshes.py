@@ -1,4 +1,4 @@
-"""The driver of a gossip router: a stream to each peer, heartbeats, paced publishing."""
+"""Driver of a gossipsub router, with a stream to each peer, heartbeats and paced publishing."""
 
 from __future__ import annotations
 
@@ -26,9 +26,11 @@ from waku.libp2p.varint import prefixed
 __all__ = ["Meshes"]
 
 BURST: Final = 16
-"""Messages that may leave at once. go-libp2p queues 32 for each peer and drops the rest."""
+"""Maximum number of messages that are sent in one burst. go-libp2p queues 32 messages for each peer
+and drops further messages."""
 SEND_S: Final = 30.0
-"""Time limit of a peer for reading sent data. Its connection is then closed."""
+"""Time (s) in which a peer must read sent data. After this time the connection to the peer is
+closed."""
 
 
 class _Sender:
@@ -53,7 +55,8 @@ class _Sender:
 
 
 class Meshes:
-    """Gossip router with the streams to its peers. `run` is its task."""
+    """Gossipsub router with the streams to its peers. The method `run` is the task of the
+    router."""
 
     def __init__(
         self,
@@ -117,9 +120,9 @@ class Meshes:
             await self._next_change()
 
     async def told(self, within_s: float) -> None:
-        """Wait until peers were sent what waits for them now, or the time is over.
+        """Wait until the peers were sent all waiting data, at most `within_s`.
 
-        Peers then hear of a joined topic before they hear of later messages.
+        Peers then know of a joined topic before they receive later messages.
         """
         router = self._router
         if router is None:
@@ -134,7 +137,7 @@ class Meshes:
                     await self._next_change()
 
     async def run(self, *, task_status: TaskStatus[None]) -> None:
-        """Keep the heartbeat until cancelled."""
+        """Run the heartbeats of the router until cancelled."""
         router = self._router = Router(
             random=self._random, now_ms=now_ms(), options=self.options, is_valid=self._is_valid
         )
@@ -157,8 +160,8 @@ class Meshes:
                     sender.wake.set()
 
     def meet(self, link: Carrier) -> None:
-        """Exchange messages with a peer until its last connection ends. A second call for the peer
-        does nothing."""
+        """Exchange messages with a peer until its last connection ends. A second call for the same
+        peer does nothing."""
         if self._router is None or self._tasks is None:
             return
         sender = self._senders.get(link.peer_id)
@@ -174,7 +177,7 @@ class Meshes:
             sender.links.append(link)
 
     def take(self, link: Carrier, data: bytes) -> None:
-        """Receive an RPC of a peer, which may send first (T15).
+        """Process an RPC of a peer, which may be sent before this side sends (T15).
 
         Raises:
             InvalidInput: it cannot be read.
@@ -190,19 +193,20 @@ class Meshes:
         self._review(self._router)
 
     def refuse(self, link: Carrier, error: Libp2pError) -> None:
-        """Count an unreadable RPC as a fault of its peer."""
+        """Count an RPC that cannot be read as a fault of its peer."""
         self.meet(link)
         if self._router is not None:
             self._router.misbehaved(link.peer_id, f"an RPC that cannot be read: {error}")
             self._review(self._router)
 
     def keep(self, topic: str, data: bytes) -> None:
-        """Keep a message that no peer takes yet, for peers that subscribe within seconds."""
+        """Keep a message that no peer takes now, for peers that subscribe within seconds."""
         if self._router is not None:
             self._router.publish(topic, data, now_ms())
 
     def offer(self, topic: str, data: bytes) -> bool:
-        """Publish a message if `publish` would not wait. Return False if it would."""
+        """Publish a message if that is possible without waiting. Return False if the message was
+        not published."""
         router, now_s = self._router, anyio.current_time()
         if router is None or not router.subscribers(topic) or router.is_congested(topic):
             return False
@@ -220,9 +224,9 @@ class Meshes:
         return slot_s
 
     async def publish(self, topic: str, data: bytes) -> int:
-        """Send a message to the topic's peers in turn. Return their number.
+        """Send a message to the peers of its topic, and return their number.
 
-        It waits until a peer is there, and while every peer is slow.
+        The method waits while there is no peer, and while every peer is slow.
         """
         router = self._router
         assert router is not None, "meshes publish while they `run`"

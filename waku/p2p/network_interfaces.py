@@ -1,6 +1,6 @@
-"""Detection of sleep of the machine, and of changes of its address.
+"""Detection that the machine slept, or that its network address changed.
 
-Connections are then dead without notice, because nothing was sent when the other side closed them.
+After sleep or a change of address, connections may be dead without notice.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Final
 __all__ = ["LOOK_S", "NetworkInterfaces", "local_address"]
 
 LOOK_S: Final = 5.0
-"""Interval between two checks (s)."""
+"""Interval between two checks for sleep or a new address (s)."""
 SLEPT_S: Final = 20.0
-"""Lateness of a check that means sleep. A busy machine is late by less."""
+"""Delay of a check (s) that means that the machine slept. A busy machine delays a check by less."""
 
 _SOMEWHERE: Final = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
 """Addresses without an owner (RFC 5737, RFC 3849). No packet is sent there."""
@@ -23,17 +23,17 @@ _PORT: Final = 9
 
 @dataclass(frozen=True, slots=True)
 class NetworkInterfaces:
-    """Clocks and addresses at the time of one check."""
+    """Clocks and addresses of the machine at the time of one check."""
 
     monotonic_s: float
-    """Clock that stands still while Linux and macOS sleep."""
+    """Time by a clock that stops while Linux and macOS sleep (s)."""
     wall_s: float
-    """Clock that goes on while the machine sleeps."""
+    """Time by a clock that continues while the machine sleeps (s)."""
     address: str
-    """Own addresses of outgoing connections, IPv4 and IPv6. Empty without a route."""
+    """Own IPv4 and IPv6 addresses for outgoing connections, or an empty text without a route."""
 
     def change_since(self, before: NetworkInterfaces) -> str | None:
-        """Describe what happened since an earlier check, or return None."""
+        """Return a text about the change since an earlier check, or None."""
         passed_s = max(self.monotonic_s - before.monotonic_s, self.wall_s - before.wall_s)
         if passed_s > LOOK_S + SLEPT_S:
             return f"the machine slept for about {passed_s:.0f} s"

@@ -1,6 +1,6 @@
-"""Known service peers, and the decision which of them to dial, ask or leave in peace.
+"""Book of the known service peers, which decides which peers to use.
 
-It has no I/O and no clock. Times are arguments.
+The peer book does no I/O and reads no clock. The caller passes all times as arguments.
 """
 
 from __future__ import annotations
@@ -30,15 +30,17 @@ from .protocols import ROLE_PROTOCOLS, Role
 __all__ = ["Entry", "PeerBook", "check_record", "dialled_addresses"]
 
 MAX_ENTRIES: Final = 500
-"""Maximum number of known peers. The found peer with the most failures is evicted."""
+"""Maximum number of known peers. If there are more, the found peer with the most failures is
+removed."""
 MAX_ADDRESSES: Final = 8
 FIRST_REST_MS: Final = 1_000
 LONGEST_REST_MS: Final = 60_000
-"""Pauses between dials of a peer that does not answer: 1, 2, 4 … 60 s."""
+"""Longest pause (ms) between dials of a peer that does not answer (1, 2, 4 … 60 s)."""
 MISFIT_REST_MS: Final = 10 * 60_000
-"""Pause of a peer of another network or without services, because its setup may change."""
+"""Pause (ms) of a peer of another network or without services, because its settings may change."""
 EPOCH_PAUSE_MS: Final = 30_000
-"""First pause after 504. The longest is an epoch of The Waku Network."""
+"""First pause (ms) after a peer answers 504. The longest such pause is an epoch of The Waku
+Network."""
 LONGEST_PAUSE_MS: Final = 60_000
 LONGEST_EPOCH_PAUSE_MS: Final = 600_000
 
@@ -60,33 +62,34 @@ class _Pause:
 
 @dataclass(eq=False, slots=True)
 class Entry:
-    """Service peer, connected or not."""
+    """Service peer that is known, connected or not."""
 
     addresses: tuple[Multiaddr, ...]
     peer_id: PeerId | None
     roles: frozenset[Role] | None
-    """Services by the peer's record, or by its own report once connected. None if unknown."""
+    """Services by the peer's node record or, once connected, by its own report. The value is None
+    while the services are unknown."""
     is_configured: bool
     is_connected: bool = False
     is_dialling: bool = False
     failures: int = 0
     rest_until_ms: int = 0
     failure: WakuError | None = None
-    """Reason why the peer could not be used the last time."""
+    """Reason why the last attempt to use the peer failed."""
     order: int = 0
-    """Random number that orders dials, so that not all clients choose the same peers."""
+    """Random number by which dials are ordered, so that clients choose different peers."""
     pauses: dict[Role, _Pause] = field(default_factory=dict)
     deaf: dict[str, str] = field(default_factory=dict)
-    """Shards on which the peer pushes nothing although it should, with the evidence."""
+    """Shards on which the peer pushes no messages although it should, with the evidence."""
 
     def is_deaf_for(self, role: Role) -> bool:
-        """Return True if the peer counts as not serving a shard, because it gets no messages
+        """Return True if the peer does not count as serving a shard, because it gets no messages
         there."""
         return bool(self.deaf) and role is not Role.LIGHT_PUSH
 
 
 class PeerBook:
-    """Every known peer, at most 500."""
+    """Book of all known peers, at most 500."""
 
     def __init__(
         self, network: Metadata, *, random: Callable[[], int], limit: int = MAX_ENTRIES
@@ -110,11 +113,11 @@ class PeerBook:
         return [entry for entry in self._entries.values() if entry.is_connected]
 
     def add_address(self, address: Multiaddr) -> None:
-        """Add a peer that the application named, or another address of it."""
+        """Add a peer that the application named, or a further address of the peer."""
         self._add((address,), address.peer_id, None, is_configured=True)
 
     def add_record(self, record: NodeRecord, *, is_configured: bool = False) -> bool:
-        """Add a found peer. Return True if it is new.
+        """Add a peer that was found by its node record. Return True if the peer is new.
 
         Raises:
             WrongNetwork: another cluster, or none of our shards.
@@ -130,7 +133,7 @@ class PeerBook:
     # Dialling
 
     def lacking(self, wanted: Mapping[Role, int]) -> set[Role]:
-        """Return the services that fewer peers offer than wanted."""
+        """Return the services that too few peers offer."""
         return {role for role, count in wanted.items() if len(self.serving(role)) < count}
 
     def to_dial(
@@ -141,7 +144,7 @@ class PeerBook:
         *,
         besides: Collection[Entry] = (),
     ) -> list[Entry]:
-        """Return peers that may offer some of these services: named ones first, then by
+        """Return peers that may offer some of the services, named peers first, then by number of
         failures."""
         fit = [
             entry
@@ -154,14 +157,15 @@ class PeerBook:
         return fit[: max(0, count)]
 
     def next_dial_ms(self, roles: Collection[Role]) -> int | None:
-        """Return the time when the next useful peer may be dialled, or None."""
+        """Return the time at which the next useful peer may be dialled (ms), or None."""
         return min(
             (e.rest_until_ms for e in self._entries.values() if self._may_help(e, roles)),
             default=None,
         )
 
     def connect(self, entry: Entry, peer_id: PeerId, protocols: Collection[str]) -> Entry | None:
-        """Note a connection. Return the peer's entry, or None if it was already connected.
+        """Note a connection to a peer. Return the entry of the peer, or None if the peer was
+        already connected.
 
         An address without a peer id may lead to a peer that is known by its id.
         """
@@ -184,7 +188,7 @@ class PeerBook:
         return entry
 
     def fail(self, entry: Entry, error: WakuError, now_ms: int) -> None:
-        """Note a failed dial, or a peer that does not fit."""
+        """Note that a dial failed, or that the peer cannot be used."""
         entry.is_connected = entry.is_dialling = False
         entry.failure = error
         # A node that has just started may listen before it serves: asked again soon, ever later.
@@ -196,13 +200,13 @@ class PeerBook:
         entry.failures += 1
 
     def lose(self, entry: Entry, error: WakuError) -> None:
-        """Note that a lasting connection ended. The peer is dialled again at once."""
+        """Note that a lasting connection to a peer ended. The peer is dialled again at once."""
         entry.is_connected = False
         entry.failure = error
         entry.failures = entry.rest_until_ms = 0
 
     def wake_all(self) -> None:
-        """Let every peer be dialled at once, because the network has changed."""
+        """Allow dials of all peers at once, because the network has changed."""
         for entry in self._entries.values():
             if not isinstance(entry.failure, WrongNetwork | EndpointMissing):
                 entry.rest_until_ms = 0
@@ -221,10 +225,10 @@ class PeerBook:
     def choose(
         self, role: Role | None, count: int, now_ms: int, *, besides: Collection[Entry] = ()
     ) -> list[Entry]:
-        """Return peers to ask in turn: those without a pause first, deaf ones last, and none that
-        asked for a pause.
+        """Return connected peers to ask in turn, without those that asked for a pause, and deaf
+        peers last.
 
-        Without a role, any connected peer is possible.
+        If no role is given, any connected peer is returned.
         """
         fit: list[tuple[int, Entry]] = []
         for entry in self.connected if role is None else self._offering(role):
@@ -239,7 +243,8 @@ class PeerBook:
         return [entry for _, entry in sorted(fit, key=lambda item: item[0])[:count]]
 
     def refused(self, entry: Entry, role: Role, error: WakuError, now_ms: int) -> int:
-        """Note a failed request. Return the pause that follows (ms, 0 for none)."""
+        """Note that a peer refused a request or failed. Return the pause of the peer that follows
+        (ms, 0 for no pause)."""
         before = entry.pauses.get(role)
         match error:
             case RateLimited():
@@ -260,12 +265,12 @@ class PeerBook:
         return wait_ms
 
     def answered(self, entry: Entry, role: Role) -> None:
-        """Note a request that was answered."""
+        """Note that a peer answered a request."""
         if entry.pauses:
             entry.pauses.pop(role, None)
 
     def pause_error(self, role: Role, now_ms: int) -> WakuError | None:
-        """Return the refusal because of which no peer can be asked, or None."""
+        """Return the refusal because of which no peer can be asked now, or None."""
         first = self._first_pause(role, now_ms)
         if first is None:
             return None
@@ -274,12 +279,12 @@ class PeerBook:
         return type(first.error)(first.error.call, status=first.error.status, detail=detail)
 
     def pause_ends_ms(self, role: Role, now_ms: int) -> int | None:
-        """Return the time when the next pause of a peer ends, or None."""
+        """Return the time at which the next pause of a peer ends (ms), or None."""
         first = self._first_pause(role, now_ms)
         return None if first is None else first.until_ms
 
     def is_limited(self, role: Role) -> bool:
-        """Return True if a peer answered 429 last."""
+        """Return True if the last answer of a peer was 429."""
         pauses = (entry.pauses.get(role) for entry in self._offering(role))
         return any(pause and isinstance(pause.error, RateLimited) for pause in pauses)
 
@@ -292,8 +297,7 @@ class PeerBook:
         return min(pauses, key=lambda pause: pause.until_ms, default=None)
 
     def failure(self) -> WakuError | None:
-        """Return the reason for the lack of a peer: the last misfit if there was one, otherwise any
-        reason."""
+        """Return the reason why no peer can be used, preferably that the last peer did not fit."""
         failures = [e.failure for e in self._entries.values() if e.failure is not None]
         misfits = [error for error in failures if isinstance(error, WrongNetwork)]
         return (misfits or failures or [None])[-1]
@@ -336,7 +340,7 @@ class PeerBook:
 
 
 def check_record(record: NodeRecord, own: Metadata) -> None:
-    """Do nothing if a record belongs to our network.
+    """Raise an error unless a node record belongs to the own network.
 
     Raises:
         WrongNetwork: another cluster, or none of our shards.
@@ -352,7 +356,7 @@ def check_record(record: NodeRecord, own: Metadata) -> None:
 
 
 def dialled_addresses(record: NodeRecord) -> tuple[Multiaddr, ...]:
-    """Return the addresses of a record that can be dialled, at most 8.
+    """Return the addresses in a node record that can be dialled, at most 8.
 
     Raises:
         InvalidInput: the record has no such address.

@@ -29,7 +29,7 @@ PEER_EXCHANGE: Final = "/vac/waku/peer-exchange/2.0.0-alpha1"
 
 
 class Role(Enum):
-    """Service that a client asks a service peer for."""
+    """Service that a light client uses at a service peer."""
 
     LIGHT_PUSH = "light push"
     FILTER = "filter"
@@ -41,23 +41,24 @@ ROLE_PROTOCOLS: Final = {
     Role.FILTER: frozenset({FILTER_SUBSCRIBE}),
     Role.STORE: frozenset({STORE_3}),
 }
-"""Protocols by which a peer serves a role. One of them is enough."""
+"""Protocols by which a peer serves a role. A peer with one of the protocols serves the role."""
 
 MAX_MESSAGE_BYTES: Final = 150 * 1024
-"""Default limit of an encoded message in nwaku and go-waku."""
+"""Default limit of an encoded message in nwaku and go-waku (bytes)."""
 OVERHEAD_BYTES: Final = 64 * 1024
-"""Allowance for data besides a message: its topic, its hash, a request id."""
+"""Allowance for data besides a message (bytes), such as its topic, its hash and a request id."""
 MAX_PUSH_BYTES: Final = MAX_MESSAGE_BYTES + OVERHEAD_BYTES
-"""Size limit of a light push or filter push in nwaku."""
+"""Maximum size of a light push or a filter push in nwaku (bytes)."""
 MAX_ANSWER_BYTES: Final = 64 * 1024
-"""Size limit of answers with a status and a sentence, and of metadata."""
+"""Maximum size of metadata, and of answers with a status and a sentence (bytes)."""
 MAX_PAGE_ENTRIES: Final = 100
-"""Messages in one page of a Store, in every implementation."""
+"""Maximum number of messages in one page of a Store, in every implementation."""
 MAX_PAGE_BYTES: Final = MAX_PAGE_ENTRIES * (MAX_MESSAGE_BYTES + OVERHEAD_BYTES)
-"""Size limit of a page in nwaku (`MaxRpcSize` of Store)."""
+"""Maximum size of a Store page in nwaku (bytes, `MaxRpcSize`)."""
 MAX_CONTENT_TOPICS: Final = 100
-"""Content topics of one filter request, in nwaku and go-waku."""
+"""Maximum number of content topics in one filter request, in nwaku and go-waku."""
 MAX_EXCHANGED_PEERS: Final = 60
-"""Records in one answer of peer exchange. nwaku sends at most 60."""
+"""Maximum number of node records that are read from one answer of peer exchange. nwaku sends at
+most 60 records."""
 MAX_HASHES: Final = MAX_PAGE_BYTES // MAX_PAGE_ENTRIES // HASH_BYTES
-"""Maximum number of hashes that fit into one query."""
+"""Maximum number of message hashes in one Store query."""

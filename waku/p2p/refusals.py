@@ -1,6 +1,6 @@
-"""Translation of a service peer's status into one class of `waku.errors`.
+"""Translation of a service peer's status into an error class of `waku.errors`.
 
-19/WAKU2-LIGHTPUSH (420 and 5xx are its own), 12/WAKU2-FILTER, 13/WAKU2-STORE.
+The statuses come from 19/WAKU2-LIGHTPUSH (with 420 and 5xx), 12/WAKU2-FILTER and 13/WAKU2-STORE.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Relay leaf: a participant of Waku's relay, beside nodes or without any node.
+"""Relay leaf, a participant of Waku's relay that needs no node.
 
     async with RelayLeaf("/ip4/…/tcp/60000/p2p/16Uiu2…", cluster_id=42, shards=[0]) as leaf:
         async with leaf.subscribe("/waku/2/rs/42/0") as messages:
             await leaf.publish(message, "/waku/2/rs/42/0")
 
-It joins the meshes of its shards, passes messages on, and receives each message once. It works only
-on clusters without RLN, because it can neither make nor check proofs.
+The leaf joins the meshes of its shards, passes messages on, and returns each message once. A leaf
+works only on clusters without RLN, because it can neither make nor check proofs.
 """
 
 from __future__ import annotations
@@ -41,20 +41,21 @@ from .subscriptions import Pushed
 __all__ = ["RelayLeaf"]
 
 RLN_CLUSTER: Final = 1
-"""Cluster of The Waku Network, where each message needs a proof."""
+"""Cluster id of The Waku Network, where each message needs a proof."""
 PEERS_S: Final = 30.0
-"""Time that `publish` waits for a peer of the shard."""
+"""Maximum time (s) for which `publish` waits for a peer of the shard."""
 RECENT: Final = 20_000
-"""Messages that are also remembered by their Waku hash, because nwaku encodes them anew (T15)."""
+"""Number of messages that are also remembered by Waku hash, because nwaku encodes them again
+(T15)."""
 RPC_OVERHEAD_BYTES: Final = 64 * 1024
-"""Bytes of an RPC besides the message."""
+"""Maximum size of an RPC besides the message (bytes)."""
 
 
 class RelayLeaf:
-    """Participant in the meshes of some shards. An asynchronous context manager.
+    """Participant in the relay meshes of some shards, used in `async with`.
 
-    Events: `PeerConnected`, `PeerLost`, `PeerBehind`, `MessageDropped` and `SearchFailed`. The
-    reason of `PeerLost` also names broken rules of gossipsub.
+    The leaf emits `PeerConnected`, `PeerLost`, `PeerBehind`, `MessageDropped` and `SearchFailed`.
+    The reason of a `PeerLost` event also names broken rules of gossipsub.
     """
 
     def __init__(
@@ -155,7 +156,7 @@ class RelayLeaf:
 
     @property
     def addresses(self) -> list[str]:
-        """Addresses of this leaf for peers. Empty unless it listens."""
+        """Addresses at which peers can dial this leaf, or no address if it does not listen."""
         return [str(address) for address in self._host.listen_addresses]
 
     @property
@@ -164,7 +165,7 @@ class RelayLeaf:
         return self._host.identity.peer_id
 
     def peers(self, pubsub_topic: str) -> int:
-        """Return the number of peers that receive messages of a shard."""
+        """Return the number of peers to which this leaf sends messages of a shard."""
         return len(self._meshes.subscribers(pubsub_topic))
 
     async def __aenter__(self) -> RelayLeaf:
@@ -195,8 +196,8 @@ class RelayLeaf:
     async def publish(self, message: WakuMessage, pubsub_topic: str) -> int:
         """Publish a message, and return the number of peers that receive it.
 
-        It waits for the first peer of the shard, for its turn (`publish_per_second`), and while
-        every peer is slow.
+        The method waits for a peer of the shard, for its turn (`publish_per_second`), and for slow
+        peers.
 
         Raises:
             NoPeers: no peer of the shard is connected within half a minute.
@@ -223,7 +224,7 @@ class RelayLeaf:
     async def subscribe(
         self, pubsub_topic: str, content_topics: Iterable[str] | None = None
     ) -> AsyncIterator[MemoryObjectReceiveStream[Pushed]]:
-        """Iterate over `Pushed`, each message once, own messages included.
+        """Return a stream of `Pushed`, each message once, own messages included.
 
         Raises:
             WrongNetwork: the leaf does not follow the shard.

@@ -1,4 +1,4 @@
-"""Search for service peers: lists in the DNS, and connected peers that know others."""
+"""Search for service peers in lists in the DNS, and by asking connected peers."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from .service_peer import ServicePeer
 __all__ = ["Search"]
 
 FRESH_MS: Final = 30 * 60_000
-"""Minimum time between two readings of a list, because lists change once in months."""
+"""Minimum time (ms) between two readings of a DNS list, because lists change once in months."""
 FIRST_RETRY_MS: Final = 5_000
 LONGEST_RETRY_MS: Final = 300_000
 EXCHANGE_MS: Final = 300_000
-"""Minimum time between two requests to one peer for others."""
+"""Minimum time (ms) between two requests to the same peer for other peers."""
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class Finds(Protocol):
     """Receiver of the found peers."""
 
     def add_record(self, record: NodeRecord) -> bool:
-        """Note a peer. Return True if it is new.
+        """Note the node record of a found peer. Return True if the peer is new.
 
         Raises:
             WrongNetwork: it is of another network.
@@ -46,7 +46,8 @@ class Finds(Protocol):
 
 
 class Search:
-    """Searches for peers and adds them to the book. It asks no peer too often."""
+    """Search for peers, which are added to the peer book. The search asks each peer at most every
+    five minutes."""
 
     def __init__(
         self,
@@ -65,11 +66,11 @@ class Search:
 
     @property
     def next_ms(self) -> int | None:
-        """Time when a list may be read again. None without lists."""
+        """Time at which a DNS list may be read again (ms), or None without lists."""
         return min((tree.due_ms for tree in self._trees), default=None)
 
     async def look(self, peers: Iterable[ServicePeer], now_ms: int) -> bool:
-        """Search if it is time. Return True if a new peer was found."""
+        """Search for peers if it is time. Return True if the search found a new peer."""
         found = False
         for tree in self._trees:
             if tree.due_ms <= now_ms:

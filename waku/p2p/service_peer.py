@@ -47,11 +47,11 @@ T = TypeVar("T")
 
 PING_BYTES: Final = 32
 LEGACY_REFUSAL: Final = 400
-"""Status of an answer of light push v2, which carries none."""
+"""Status for a refusal of light push v2, which has no status numbers."""
 
 
 class ServicePeer:
-    """Connected peer, and its report about itself."""
+    """Connected service peer, with its report about itself."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class ServicePeer:
         max_message_bytes: int = MAX_MESSAGE_BYTES,
         random_bytes: Callable[[int], bytes],
     ) -> ServicePeer:
-        """Ask a peer for its services and its network.
+        """Ask a new peer for its services and its network.
 
         Raises:
             WrongNetwork: another cluster, or none of our shards.
@@ -108,9 +108,9 @@ class ServicePeer:
     async def light_push(
         self, message: WakuMessage, pubsub_topic: str, *, urgent: bool = True
     ) -> LightPushAnswer:
-        """Publish through the peer by light push v3, or by v2 if the peer has no v3.
+        """Publish a message through the peer by light push v3, or by v2 if the peer lacks v3.
 
-        With v3, the peer chooses the shard if the pubsub topic is empty.
+        In v3, the peer chooses the shard if the pubsub topic is empty.
 
         Raises:
             WakuError: as `LightClient.light_push`.
@@ -139,7 +139,7 @@ class ServicePeer:
         pubsub_topic: str | None = None,
         content_topics: Sequence[str] = (),
     ) -> None:
-        """Subscribe, unsubscribe, or ask if the peer still knows this client.
+        """Subscribe, unsubscribe, or check that the peer still knows this client as a subscriber.
 
         Raises:
             NotSubscribed: it does not.
@@ -152,7 +152,7 @@ class ServicePeer:
         self._checked(call, request_id, data, codec.decode_answer)
 
     async def store(self, query: StoreQuery) -> StorePage:
-        """Return one page of the peer's Store.
+        """Return one page of messages from the peer's Store.
 
         Raises:
             WakuError: as `LightClient.store`.
@@ -171,7 +171,7 @@ class ServicePeer:
         return page
 
     async def peers(self) -> list[bytes]:
-        """Return node records of other peers (34/WAKU2-PEER-EXCHANGE), without checking them.
+        """Return unchecked node records of other peers (34/WAKU2-PEER-EXCHANGE).
 
         Raises:
             RateLimited, BadRequest, NoPeers: the peer refuses.
@@ -192,7 +192,7 @@ class ServicePeer:
         return records
 
     async def ping(self) -> float:
-        """Measure a round trip (s).
+        """Measure the round trip time to the peer (s).
 
         Raises:
             NodeUnreachable: no answer in time.
@@ -232,7 +232,8 @@ class ServicePeer:
 
 
 def check_network(peer_id: PeerId, own: Metadata, metadata: Metadata) -> None:
-    """Compare a peer's network with our own. Absent details fit.
+    """Compare the network of a peer with the own network. Details that the peer does not give count
+    as equal.
 
     Raises:
         WrongNetwork: another cluster, or none of our shards.

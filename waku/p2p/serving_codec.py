@@ -1,6 +1,6 @@
-"""Waku's protobuf messages on the side of a service peer: requests in, answers out.
+"""Waku's protobuf messages as a service peer decodes requests and encodes answers.
 
-`codec` is the client's half. Every decoder raises `InvalidInput` and nothing else.
+The module `codec` has the messages as a client uses them. A decoder raises only `InvalidInput`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class PushAsked:
-    """Light push request. With an empty pubsub topic the service peer chooses the shard."""
+    """Light push request that a peer sent. If the pubsub topic is empty, the service peer chooses
+    the shard."""
 
     request_id: str
     pubsub_topic: str
@@ -46,7 +47,7 @@ class PushAsked:
 
 @dataclass(frozen=True, slots=True)
 class FilterAsked:
-    """Filter request: subscribe, unsubscribe, or ask if the subscriber is known."""
+    """Filter request to subscribe, unsubscribe, or ask if the subscriber is known."""
 
     request_id: str
     kind: FilterKind
@@ -55,7 +56,7 @@ class FilterAsked:
 
 
 def decode_light_push(data: bytes) -> PushAsked:
-    """Read a request of light push v3.
+    """Decode a light push request of version 3.
 
     Raises:
         InvalidInput: no request, or none with a message.
@@ -67,7 +68,7 @@ def decode_light_push(data: bytes) -> PushAsked:
 
 
 def decode_light_push_2(data: bytes) -> PushAsked:
-    """Read a request of light push v2.
+    """Decode a light push request of version 2.
 
     Raises:
         InvalidInput: no request, or none with a message.
@@ -79,7 +80,7 @@ def decode_light_push_2(data: bytes) -> PushAsked:
 
 
 def decode_filter_request(data: bytes) -> FilterAsked:
-    """Read a request of filter v2.
+    """Decode a filter request of version 2.
 
     Raises:
         InvalidInput: no request, or of an unknown kind.
@@ -96,7 +97,7 @@ def decode_filter_request(data: bytes) -> FilterAsked:
 
 
 def decode_store_query(data: bytes) -> tuple[str, StoreQuery]:
-    """Read a query of Store v3, and its request id.
+    """Decode a query of Store v3, and its request id.
 
     Raises:
         InvalidInput: no query, more than 100 content topics, a hash or cursor that is not 32 bytes.
@@ -126,7 +127,7 @@ def decode_store_query(data: bytes) -> tuple[str, StoreQuery]:
 
 
 def decode_peer_exchange_query(data: bytes) -> int:
-    """Read the number of node records that a peer asks for.
+    """Decode the number of node records that a peer asks for.
 
     Raises:
         InvalidInput: not a query.
@@ -138,7 +139,7 @@ def decode_peer_exchange_query(data: bytes) -> int:
 
 
 def encode_answer(answer: ResponseStatus) -> bytes:
-    """Encode an answer of light push v3 or of filter. Both have the same fields."""
+    """Encode an answer of light push v3 or of filter, which have the same fields."""
     return pb.LightpushResponse(
         request_id=answer.request_id,
         status_code=answer.status,
@@ -148,7 +149,7 @@ def encode_answer(answer: ResponseStatus) -> bytes:
 
 
 def encode_light_push_2_answer(request_id: str, *, success: bool, text: str) -> bytes:
-    """Encode an answer of light push v2."""
+    """Encode a light push answer of version 2."""
     response = pb.PushResponse(is_success=success, info=text)
     return pb.PushRPC(request_id=request_id, response=response).SerializeToString()
 
@@ -161,7 +162,7 @@ def encode_push(pubsub_topic: str, message: WakuMessage) -> bytes:
 
 
 def encode_store_answer(answer: ResponseStatus, page: StorePage) -> bytes:
-    """Encode an answer of Store v3. The page is empty after an error status."""
+    """Encode a Store answer of version 3. The page is empty if the status is an error."""
     response = pb.StoreQueryResponse(
         request_id=answer.request_id,
         status_code=answer.status,
@@ -178,7 +179,7 @@ def encode_store_answer(answer: ResponseStatus, page: StorePage) -> bytes:
 
 
 def encode_peer_exchange_answer(answer: ResponseStatus, records: Iterable[bytes]) -> bytes:
-    """Encode an answer of peer exchange: its status, and node records."""
+    """Encode an answer of peer exchange, with its status and node records."""
     response = pb.PeerExchangeResponse(
         peer_infos=[pb.PeerInfo(enr=record) for record in records],
         status_code=answer.status,

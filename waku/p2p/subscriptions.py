@@ -1,4 +1,5 @@
-"""Filter subscriptions of a client, registered with several peers. Each message is emitted once."""
+"""Filter subscriptions of a light client, each registered with several peers. Each pushed message
+is emitted once."""
 
 from __future__ import annotations
 
@@ -32,11 +33,11 @@ from .service_peer import ServicePeer
 __all__ = ["Pushed", "Subscription", "Subscriptions"]
 
 RECENT: Final = 4_096
-"""Messages that a subscription recognises when another peer pushes them, too."""
+"""Number of recent messages that a subscription recognises when another peer pushes them again."""
 
 
 class Pushed(NamedTuple):
-    """A message that a peer pushed."""
+    """Message that a filter peer pushed."""
 
     pubsub_topic: str
     message: WakuMessage
@@ -45,7 +46,8 @@ class Pushed(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Subscription:
-    """Content topics of one pubsub topic, and the peers that push their messages."""
+    """Subscription to content topics of one pubsub topic, and the peers that push their
+    messages."""
 
     pubsub_topic: str
     content_topics: frozenset[str]
@@ -57,7 +59,7 @@ class Subscription:
     recent: dict[bytes, None] = field(default_factory=dict)
 
     def is_new(self, digest: bytes) -> bool:
-        """Note a message. Return True if no peer pushed it recently."""
+        """Note a pushed message. Return True if no peer has pushed the message recently."""
         if digest in self.recent:
             return False
         self.recent[digest] = None
@@ -76,7 +78,7 @@ class _Registration:
 
 
 class Subscriptions:
-    """Filter subscriptions of a client."""
+    """Filter subscriptions of a light client."""
 
     def __init__(self, on_event: Callable[[ClientEvent], None]) -> None:
         self._on_event = on_event
@@ -99,7 +101,7 @@ class Subscriptions:
             self._by_topic.setdefault(topic, []).append(subscription)
 
     def discard(self, subscription: Subscription) -> None:
-        """Remove a subscription, which receives nothing more."""
+        """Remove a subscription, which gets no more messages."""
         self._all.discard(subscription)
         for entry in subscription.peers:
             self._watchdog.pop((entry, subscription.pubsub_topic), None)  # what it waited for
@@ -112,7 +114,7 @@ class Subscriptions:
     def take(
         self, pubsub_topic: str | None, message: WakuMessage, entry: Entry | None = None
     ) -> None:
-        """Pass a pushed message to its subscriptions, if it is new to them."""
+        """Pass a pushed message to the subscriptions of its topics, if it is new to them."""
         hashed = digest = None
         for subscription in self._by_topic.get(message.content_topic, ()):
             topic = subscription.pubsub_topic
@@ -130,15 +132,15 @@ class Subscriptions:
                 self._on_event(MessageDropped(topic, message.content_topic))
 
     def lacking(self, count: int) -> list[Subscription]:
-        """Return the subscriptions that fewer peers know than wanted."""
+        """Return the subscriptions that are registered with fewer than `count` peers."""
         return [one for one in self._all if one.is_kept and len(_pushing(one)) < count]
 
     def known_to(self, entry: Entry) -> list[Subscription]:
-        """Return the subscriptions that a peer knows."""
+        """Return the subscriptions that are registered with a peer."""
         return [one for one in self._all if entry in one.peers]
 
     def forget(self, entry: Entry, reason: str) -> None:
-        """Note that a peer is gone, or lost its subscriptions."""
+        """Note that a peer is disconnected, or lost its subscriptions."""
         entry.deaf.clear()
         for key in [key for key in self._watchdog if key[0] is entry]:
             del self._watchdog[key]
@@ -148,7 +150,7 @@ class Subscriptions:
             self._judge(subscription, reason)
 
     def forget_peers(self) -> None:
-        """Ask every peer for subscriptions anew."""
+        """Note that all subscriptions must be registered with every peer again."""
         for subscription in self._all:
             subscription.peers.clear()
         self._known.clear()
@@ -158,8 +160,8 @@ class Subscriptions:
     ) -> None:
         """Ask a peer to push the messages of these subscriptions, in as few requests as possible.
 
-        Topics that the peer already pushes for another subscription cost no request. Registrations
-        that come while another one is on its way go together after it.
+        Topics that the peer already pushes for another subscription need no request. Registrations
+        that come during a request to the peer are combined into the next request.
 
         Raises:
             WakuError: the peer refuses, or does not answer.
@@ -219,8 +221,7 @@ class Subscriptions:
 
     @contextmanager
     def publishing(self, pubsub_topic: str, message: WakuMessage) -> Iterator[None]:
-        """Publish a message inside the context. The peers of its subscriptions should then push
-        it."""
+        """Note that a message is being published, which subscribed peers should then push."""
         watchdogs = [
             self._watchdog.setdefault((entry, pubsub_topic), SubscriptionWatchdog())
             for one in self._by_topic.get(message.content_topic, ())
@@ -250,10 +251,10 @@ class Subscriptions:
                 self._judge(subscription, "")
 
     def deaf(self, now_s: float) -> list[tuple[Entry, str, str]]:
-        """Find peers that push nothing on a shard although they should. Return new ones, with the
-        evidence.
+        """Find peers that push no messages on a shard although they should. Return the peers that
+        were not found before, with the evidence.
 
-        They keep their subscriptions, and count again as soon as they push.
+        A deaf peer keeps its subscriptions, and is used again as soon as it pushes a message.
         """
         found = []
         for (entry, shard), watchdog in self._watchdog.items():
@@ -284,7 +285,8 @@ class Subscriptions:
     async def unregister(
         self, subscription: Subscription, peers: Collection[tuple[Entry, ServicePeer]]
     ) -> None:
-        """End the topics that no other subscription needs. A disconnected peer is not told."""
+        """Unsubscribe from topics that no other subscription needs. The method sends no request to
+        a disconnected peer."""
         for entry, peer in peers:
             async with peer.subscribing:
                 known = self._known.get((entry, subscription.pubsub_topic), Counter())

@@ -1,4 +1,4 @@
-"""Participants of a channel, and what a test does to them."""
+"""Participants of a channel in a test, and the actions of the test on them."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,16 +16,16 @@ from reliable_channel.transport import MemoryNetwork
 
 EPOCH_NS: Final = 1_700_000_000_000_000_000
 WITHIN_S: Final = 600.0
-"""Maximum wait of a test, in the time of its event loop (s)."""
+"""Maximum time that a test waits, by the clock of its event loop (s)."""
 
 
 def now_ns() -> int:
-    """Return the event loop's time as wall-clock time, so that channels use virtual time, too."""
+    """Return the event loop's time as wall-clock time, so that channels also use virtual time."""
     return EPOCH_NS + int(anyio.current_time() * 1_000_000_000)
 
 
 class Channels:
-    """The participants of one channel on one network."""
+    """Participants of one channel that share one network."""
 
     def __init__(self) -> None:
         self._network = MemoryNetwork()
@@ -54,10 +54,10 @@ class Channels:
         seed: int = 0,
         **options: Any,
     ) -> "list[Participant]":
-        """Open a channel for each name. `loss` is the share of messages that each participant
-        loses.
+        """Open a channel for each of the given names. `loss` is the share of messages that each
+        participant loses.
 
-        Other arguments are those of `ReliableChannel`.
+        Other arguments are passed to `ReliableChannel`.
         """
         opened = []
         for name in names:
@@ -73,7 +73,7 @@ class Channels:
 
     @contextmanager
     def node_away(self) -> Iterator[None]:
-        """Let every call to the network fail for the time of a block."""
+        """Let every call to the network fail while the context is open."""
         self._network.away = True
         try:
             yield
@@ -81,11 +81,11 @@ class Channels:
             self._network.away = False
 
     async def sleep(self, seconds: float) -> None:
-        """Let time pass (at once with `virtual_time`)."""
+        """Let time pass, which takes no real time with `virtual_time`."""
         await anyio.sleep(seconds)
 
     async def agree(self, within_s: float = WITHIN_S) -> None:
-        """Wait until all open participants have the same log.
+        """Wait until all open participants have the same message log.
 
         Raises:
             AssertionError: they do not in time. The text has all logs.
@@ -103,7 +103,7 @@ class Channels:
 
 
 class Participant:
-    """Participant of a test: its channel, and received messages."""
+    """Participant in a test, with its channel and its received messages."""
 
     def __init__(
         self, name: str, network: MemoryNetwork, tasks: TaskGroup, arguments: dict[str, Any]
@@ -128,22 +128,22 @@ class Participant:
 
     @property
     def channel(self) -> ReliableChannel:
-        """The open channel: hand it to the program that you test."""
+        """Open channel of the participant, to pass to the program under test."""
         assert self._channel is not None, f"{self.name} is stopped; call start()"
         return self._channel
 
     @property
     def log(self) -> list[bytes]:
-        """The payloads of the log, in its order."""
+        """Payloads in the message log, in order."""
         return [entry.content for entry in self.channel.log()]
 
     async def start(self) -> None:
-        """Open the channel, with the state of before."""
+        """Open the channel with the participant's previous state."""
         self._stop, self._stopped = anyio.Event(), anyio.Event()
         await self._tasks.start(self._live)
 
     async def stop(self) -> None:
-        """Close the channel in order. Its state is kept."""
+        """Close the channel in good order. The state of a stopped participant is kept."""
         self._stop.set()
         if self._channel is not None:
             await self._stopped.wait()
@@ -154,14 +154,15 @@ class Participant:
         await self.start()
 
     async def crash(self) -> None:
-        """End as `kill -9` does: nothing more is sent or written. `start` continues."""
+        """End the channel as `kill -9` does, so that nothing more is sent or written. After a
+        crash, `start` opens the channel again."""
         self.channel.cut_off(True)
         self._state = deepcopy(self._state)  # what is written from now on goes into another one
         await self.stop()
 
     @contextmanager
     def cut_off(self) -> Iterator[None]:
-        """Cut the participant off from the network for the time of a block."""
+        """Cut the participant off from the network while the context is open."""
         self.channel.cut_off(True)
         try:
             yield
@@ -174,7 +175,7 @@ class Participant:
         return await self.channel.send(_bytes(payload), **arguments)
 
     async def receives(self, payload: bytes | str, within_s: float = WITHIN_S) -> None:
-        """Wait until a message was received.
+        """Wait until the participant has received a message.
 
         Raises:
             AssertionError: it does not arrive in time. The text has what was received.
@@ -185,7 +186,7 @@ class Participant:
     async def until(
         self, holds: Callable[[], object], what: str = "do that", within_s: float = WITHIN_S
     ) -> None:
-        """Wait until a condition holds, looking after each event.
+        """Wait until a condition is True, which is checked after each event.
 
         Raises:
             AssertionError: it does not in time.

@@ -1,4 +1,4 @@
-"""A node on a port, in a thread: its server needs asyncio, also for tests on trio."""
+"""Waku node on a port, whose server runs in a thread, so that tests on trio can use it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from waku.node import EmbeddedNode, serve_node
 
 @contextmanager
 def served_node() -> Iterator[str]:
-    """Serve a node for the time of a block, and yield its address."""
+    """Serve a Waku node while the context is open, and yield its address."""
     with start_blocking_portal() as portal:
         served, address = portal.start_task(_serve)
         yield address

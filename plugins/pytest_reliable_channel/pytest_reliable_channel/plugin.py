@@ -1,4 +1,5 @@
-"""The fixtures. What they need is imported when a test uses them."""
+"""Fixtures of this pytest plugin. The plugin imports the needed modules when a test uses a
+fixture."""
 
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING
@@ -22,9 +23,9 @@ async def channels(anyio_backend: object) -> "AsyncIterator[Channels]":
 
 @pytest.fixture
 def virtual_time() -> VirtualTime:
-    """Return a backend for `anyio_backend` with a clock that jumps: waits take no time.
+    """Return a backend for `anyio_backend` whose clock jumps, so that waits take no time.
 
-    Only for tests without sockets and threads, such as those with `channels`.
+    The backend is only for tests without sockets and threads, such as those with `channels`.
     """
     from trio.testing import MockClock
 

@@ -393,10 +393,10 @@ PART_FAULTS: Final[dict[str, Callable[[list[Path]], None]]] = {
 }
 """Of rotated journals; no promise is broken by any of them."""
 SETTINGS: Final = {
-    "group": "four participants",
-    "parts": "the same, in rotated parts",
-    "two": "two participants",
-    "simulated": "a run of the simulator",
+    "group": "verdict on four participants",
+    "parts": "verdict on rotated journals",
+    "two": "verdict on two participants",
+    "simulated": "verdict on a simulator run",
 }
 SEED: Final = 21
 """A run of the simulator in which each participant has one session, so that all can be planted."""
@@ -491,7 +491,10 @@ def shown(verdict: Verdict) -> str:
 
 
 def table(results: dict[tuple[str, str], str]) -> str:
-    rows = ["| fault | " + " | ".join(SETTINGS) + " |", "|---" * (len(SETTINGS) + 1) + "|"]
+    rows = [
+        "| planted fault | " + " | ".join(SETTINGS.values()) + " |",
+        "|---" * (len(SETTINGS) + 1) + "|",
+    ]
     for fault in dict.fromkeys(fault for fault, _ in results):
         values = (results.get((fault, setting), EMPTY) for setting in SETTINGS)
         rows.append(f"| {fault} | " + " | ".join(values) + " |")

@@ -27,7 +27,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Sources:
 
 def on_page(setting: str) -> dict[str, str]:
     """The cells of a setting, by fault."""
-    _, _, rest = PAGE.read_text().partition("| fault |")
+    _, _, rest = PAGE.read_text().partition("| planted fault |")
     rows = [line.strip("| ").split(" | ") for line in rest.split("\n\n")[0].splitlines()[2:]]
     column = list(SETTINGS).index(setting) + 1
     return {row[0]: row[column] for row in rows if row[column] != EMPTY}

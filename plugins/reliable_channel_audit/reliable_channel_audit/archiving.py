@@ -1,8 +1,7 @@
-"""Archive of stored messages as files, each once: Parquet by day and content topic, or a Delta
-table.
+"""Archive of stored messages as files, each message once, in Parquet files or a Delta table.
 
-A run adds messages that are missing, by message hash. It may be repeated, overlap with the last
-one, or continue after it was killed. Only one run may write at a time.
+Each run adds messages whose hash the archive does not have. A run may be repeated, overlap with an
+earlier run, or continue after it was killed. Only one run may write to an archive at a time.
 """
 
 from __future__ import annotations
@@ -25,7 +24,8 @@ from .databases import Row
 FORMATS: Final = ("parquet", "delta")
 _NS: Final = 1_000_000_000
 MAX_NAME: Final = 200
-"""Maximum length of an encoded content topic in a path. File systems allow 255 bytes for a name."""
+"""Maximum length of an encoded content topic in a path. File systems allow at most 255 bytes for a
+file name."""
 SCHEMA: Final = pa.schema(
     [
         pa.field("message_hash", pa.binary(), nullable=False),
@@ -37,20 +37,20 @@ SCHEMA: Final = pa.schema(
         pa.field("day", pa.string()),
     ]
 )
-"""The columns of `databases.Row`, and the day (UTC) of the timestamp."""
+"""Columns of `databases.Row`, and the day (UTC) of the timestamp."""
 
 
 class Archive(Protocol):
     def add(self, rows: Sequence[Row]) -> int:
-        """Add messages that are missing. Return their number."""
+        """Add messages that the archive lacks. `add` returns the number of added messages."""
         ...
 
 
 class ParquetArchive:
-    """Directory with a file for each run's additions: `day=2026-11-23/content_topic=…/*.parquet`.
+    """Folder with a Parquet file for each run, `day=2026-11-23/content_topic=…/*.parquet`.
 
-    Any reader of Hive partitions reads it. A content topic longer than
-    `MAX_NAME` is kept as `sha256-` and its hash.
+    Any program that reads Hive partitions can read the archive. In paths, a content topic longer
+    than `MAX_NAME` is replaced by `sha256-` and its hash.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -59,7 +59,7 @@ class ParquetArchive:
         """The hashes in each folder that the last rows were for."""
 
     def add(self, rows: Sequence[Row]) -> int:
-        """Add messages that are missing."""
+        """Add messages that the archive lacks."""
         parts: dict[Path, dict[bytes, Row]] = defaultdict(dict)
         for row in rows:
             parts[self._folder(row)][row[0]] = row
@@ -92,7 +92,8 @@ class ParquetArchive:
 
 
 class DeltaArchive:
-    """Delta table, partitioned by day, which other programs may read meanwhile."""
+    """Delta table of messages, partitioned by day, which other programs may read at the same
+    time."""
 
     def __init__(self, directory: Path) -> None:
         import deltalake  # noqa: F401 - what is missing is said before anything is read
@@ -100,7 +101,7 @@ class DeltaArchive:
         self._directory = directory
 
     def add(self, rows: Sequence[Row]) -> int:
-        """Add messages that are missing."""
+        """Add messages that the archive lacks."""
         from deltalake import DeltaTable
 
         table = DeltaTable.create(
@@ -135,7 +136,7 @@ def open_archive(directory: Path, form: str) -> Archive:
 
 
 def read_archive(directory: Path, form: str) -> pa.Table:
-    """Return the whole content of an archive, with the columns of `SCHEMA`."""
+    """Return the whole content of an archive as a table with the columns of `SCHEMA`."""
     if form == "delta":
         from deltalake import DeltaTable
 

@@ -1,4 +1,4 @@
-"""Verdict on small journals in this process, equal to that of Spark, without a JVM."""
+"""Verdict on small journals in this process, without a JVM, equal to the verdict of Spark."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def check(
 ) -> Verdict:
     """Judge the journals in files and directories.
 
-    A message may be on its way for as long as the options of the participants say, or for
-    `settle_ms`. Without a journal, the verdict is unknown.
+    A message may be on its way as long as the participants' options say, or for `settle_ms`. If a
+    participant has no journal, the verdict is unknown.
 
     Raises:
         FileNotFoundError: a path that is not there.
@@ -60,8 +60,8 @@ def judge(
     settle_ms: int | None = None,
     earlier_lags: Iterable[Lag] = (),
 ) -> Verdict:
-    """Judge facts by kind for a number of participants. Earlier `own_lags` improve the estimates of
-    clocks."""
+    """Judge the facts of several participants, given by kind of fact. `own_lags` of earlier
+    journals improve the estimates of clocks."""
     lives, deliveries = facts[Life], facts[Delivery]
     lags = [*own_lags(facts[Lag], facts[Dispatch]), *earlier_lags]
     context = Context(lives, clock_offsets(lags, lives), facts[Gap], facts[HeardSender], settle_ms)
@@ -82,7 +82,7 @@ def concluded(
     *,
     participants: int,
 ) -> Verdict:
-    """Return the verdict, from participants by themselves and from their comparison."""
+    """Return the verdict from facts about each participant and from comparisons of participants."""
     lives = context.lives
     broken, first = counted(
         [
@@ -110,17 +110,17 @@ def concluded(
 
 
 def behind(compared: Compared) -> list[Behind]:
-    """Return the participants that lack messages."""
+    """Return the participants that lack messages, with the number of messages."""
     return [Behind(*whose, *values) for whose, values in sorted(compared.behind.items())]
 
 
 def lost(compared: Compared) -> list[Lost]:
-    """Return the undelivered messages, by pair and hour."""
+    """Return the number of undelivered messages by sender, receiver and hour."""
     return [Lost(*route, messages) for route, messages in sorted(compared.lost.items())]
 
 
 def cases(covered: Iterable[Coverage], broken: dict[str, int]) -> dict[str, int]:
-    """Return the number of cases of each audit: deliveries, and missing deliveries."""
+    """Return the number of cases for each audit, among them deliveries and missing deliveries."""
     counts = Counter[str]()
     for each in covered:
         counts[each.audit] += each.cases
@@ -129,7 +129,7 @@ def cases(covered: Iterable[Coverage], broken: dict[str, int]) -> dict[str, int]
 
 
 def misbehaviour(deeds: Iterable[Deed]) -> dict[str, int]:
-    """Return how often each misbehaviour was seen."""
+    """Return the number of times that each misbehaviour was seen."""
     seen = Counter[str]()
     for each in deeds:
         seen[each.what] += each.times

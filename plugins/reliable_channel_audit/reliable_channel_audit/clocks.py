@@ -1,13 +1,15 @@
-"""Differences between clocks of participants, from timestamps and arrival times of messages.
+"""Differences between the clocks of participants, from timestamps and arrival times of messages.
 
-A message takes time. The quickest message from A to B therefore shows how much B's clock is ahead
-of A's at most. The quickest one back shows how much it is ahead at least. The truth lies in this
-interval, whatever the delays. Its middle is the estimate of NTP (RFC 5905, section 8).
+Every message takes some time from its sender to its receiver. The quickest message from A to B
+therefore limits how much B's clock is ahead of A's. The quickest message from B to A limits how
+much B's clock is behind A's. The true difference lies between both limits, whatever the delays are.
+The estimate is the middle of both limits, as in NTP (RFC 5905, section 8).
 
-Only a participant's first broadcasts count, because another clock stamps a repair.
+Only a participant's first broadcasts count, because a repair has another clock's timestamp.
 
-A clock that was set while it ran has contradicting intervals. A group of two, or of two equal
-halves, has no majority. Such clocks are unknown, and their times are not compared with others.
+The limits of a clock that was set while it ran contradict each other. In a group of two, or of two
+equal halves, no majority of clocks exists. Clocks that are contradictory or without a majority are
+unknown, and their times are not compared.
 """
 
 from __future__ import annotations
@@ -21,44 +23,46 @@ from .findings import Audit, Finding
 from .replay import Life
 
 MAX_OFFSET_MS: Final = 5_000
-"""Tolerated difference of a clock from most others, and tolerated step of a clock."""
+"""Maximum difference of a clock from most others, and maximum step of a clock, that are
+tolerated."""
 MAX_WAY_MS: Final = 60_000
-"""Longest time of the quickest live message, unless a clock is wrong."""
+"""Maximum time of the quickest live message, beyond which a clock must be wrong."""
 AHEAD: Final = "the clock is {} ms ahead of most others, {} to {}"
 BEHIND: Final = "the clock is {} ms behind most others, {} to {}"
-"""Text of findings about unknown clocks."""
+"""Text of a finding about a clock that differs from most others."""
 WAS_SET: Final = "clocks contradict each other: one was set while it ran"
 NO_MAJORITY: Final = "clocks are apart, and no majority of the group agrees"
 ONE_WAY: Final = "its clock is far from others, or its messages take minutes"
 
 Whose = tuple[str, str]
-"""Channel and participant of a clock."""
+"""Channel id and participant id that a clock belongs to."""
 
 
 class Offset(NamedTuple):
-    """Interval by which a clock is ahead of most others (ms)."""
+    """Interval in which the lead of a clock over most others lies (ms)."""
 
     offset_ms: int
     least_ms: int
     most_ms: int
     why: str = ""
-    """Reason why it is unknown. Empty if it is known."""
+    """Reason why the lead of the clock is unknown. For a known lead, `why` is empty."""
 
     @property
     def certain_ms(self) -> int:
-        """Minimum difference in either direction (0 if the clock may be right or is unknown)."""
+        """Minimum difference of the clock in either direction (0 if the clock may be right or is
+        unknown)."""
         return 0 if self.why else max(self.least_ms, 0) + min(self.most_ms, 0)
 
 
 def own_lags(lags: Iterable[Lag], dispatches: Iterable[Dispatch]) -> list[Lag]:
-    """Return the messages that their sender sent itself, by its journal."""
+    """Return the lags of messages that their own sender broadcast, as its journal shows."""
     sent = {(each.channel_id, each.participant_id, each.message_hash) for each in dispatches}
     return [each for each in lags if (each.channel_id, each.sender_id, each.message_hash) in sent]
 
 
 def clock_offsets(lags: Iterable[Lag], lives: Iterable[Life] = ()) -> dict[Whose, Offset]:
-    """Return the offsets by channel and participant, from `own_lags`. A clock with times in another
-    unit is unknown."""
+    """Return the leads of clocks by channel and participant, from `own_lags`. A clock whose times
+    are in another unit is unknown."""
     least: defaultdict[str, dict[tuple[str, str], int]] = defaultdict(dict)
     for each in lags:
         pair, ways = (each.participant_id, each.sender_id), least[each.channel_id]
@@ -144,7 +148,7 @@ def _offset(
 
 
 def clocks_apart(lives: Iterable[Life], offsets: Mapping[Whose, Offset]) -> Iterator[Finding]:
-    """Return participants whose clock certainly differs from most others."""
+    """Yield findings about participants whose clock certainly differs from most others."""
     last = {life[:2]: life for life in sorted(lives)}
     for whose, life in last.items():
         offset = offsets.get(whose)

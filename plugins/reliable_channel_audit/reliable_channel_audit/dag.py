@@ -1,4 +1,4 @@
-"""Causal DAG of a channel: messages, their references, and its shape, for plain values."""
+"""Causal graph (DAG) of a channel, with its messages, their references, and its shape."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ _TAKEN: Final = frozenset({"delivered", "parked"})
 
 
 class Said(NamedTuple):
-    """Message with its references, from a journal."""
+    """Message with its references, as a journal shows it."""
 
     channel_id: str
     participant_id: str
-    """Participant of the journal."""
+    """Participant whose journal has the message."""
     message_id: str
     sender_id: str
     lamport_timestamp: int
     at_ms: int
-    """Time at which it was first seen there."""
+    """Time at which the message first appears in that journal."""
     references: Sequence[str]
-    """Ids of its causal history."""
+    """Ids in the causal history of the message."""
 
 
 class DagPosition(NamedTuple):
-    """Place of a message in its channel's DAG."""
+    """Position of a message in the causal graph of its channel."""
 
     channel_id: str
     message_id: str
@@ -38,15 +38,15 @@ class DagPosition(NamedTuple):
     at_ms: int
     references: int
     orphaned: int
-    """References to messages that no participant has."""
+    """Number of the message's references to messages that no participant has."""
     depth: int | None
-    """Length of the longest chain that ends with this message. None in or after a cycle, which no
-    honest member can make."""
+    """Length of the longest chain of messages that ends with this message. For a message in or
+    after a cycle, which no honest member can make, `depth` is None."""
     branches: int
-    """Number of messages up to here, in log order, without a reference from these: parallel
-    branches."""
+    """Number of parallel branches at this place of the log, which are messages without a reference
+    so far."""
     is_head: bool
-    """True if no message refers to it."""
+    """True if no message refers to this message."""
 
 
 def said_by(participant: Participant) -> Iterator[Said]:
@@ -74,8 +74,8 @@ def said_by(participant: Participant) -> Iterator[Said]:
 
 
 def places(said: Sequence[Said]) -> list[DagPosition]:
-    """Yield the places of a DAG's messages, in log order. Each message of one channel must come
-    once."""
+    """Yield the position of each message in the causal graph, in log order. `said` must contain
+    each message of the channel exactly once."""
     order = sorted(said, key=lambda each: (each.lamport_timestamp, each.message_id))
     references = {each.message_id: set(each.references) for each in order}
     depths = _depths(references)
@@ -102,11 +102,11 @@ def places(said: Sequence[Said]) -> list[DagPosition]:
 
 
 class Shape(NamedTuple):
-    """Messages and references, one row for each channel.
+    """Messages and references of each channel, one row for each channel.
 
-    Depth is the length of the longest chain. Width is the largest number of messages whose chains
-    have the same length, which cannot know of each other. Branches ran in parallel, heads were open
-    at the end, and orphans refer to messages that no participant has.
+    Depth is the length of the longest chain of messages. Width is the largest number of messages at
+    one depth, none of which can refer to each other. Branches are parallel chains, heads have no
+    followers, and orphans refer to messages that no participant has.
     """
 
     channel_id: str
@@ -121,7 +121,7 @@ class Shape(NamedTuple):
 
 
 def union(said: Iterable[Said]) -> dict[str, list[Said]]:
-    """Yield each message of a channel once, in log order, as the first participant saw it."""
+    """Return each message of a channel once, in log order, as the first participant saw it."""
     firsts: dict[tuple[str, str], Said] = {}
     for each in said:
         known = firsts.setdefault((each.channel_id, each.message_id), each)
@@ -134,7 +134,7 @@ def union(said: Iterable[Said]) -> dict[str, list[Said]]:
 
 
 def shape(nodes: Sequence[DagPosition]) -> Shape:
-    """Sum up the places of one channel's messages."""
+    """Return the shape of one channel's causal graph."""
     depths = Counter(each.depth for each in nodes if each.depth is not None)
     return Shape(
         nodes[0].channel_id,

@@ -1,7 +1,7 @@
-"""Database of a node's Store, read without the node.
+"""Database of a node's Store, which is read without the node.
 
-nwaku stores its messages in SQLite or PostgreSQL (schema 00010 of its migrations for SQLite,
-version 6 and later for PostgreSQL). The embedded node of `waku` uses SQLite.
+nwaku stores its messages in SQLite (schema 00010) or PostgreSQL (schema version 6 and later). The
+embedded node of `waku` stores its messages in SQLite.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 BATCH_ROWS: Final = 5_000
 FIRST_NS: Final = 1
-"""Smallest begin of a range, because 0 means no beginning to a node."""
+"""Smallest beginning of a time range, because 0 means an unlimited range for nodes."""
 MAX_NS: Final = 2**63 - 1
 Row = tuple[bytes, str | None, str, int, bytes, bytes | None]
 """Hash, pubsub topic, content topic, timestamp (ns), payload and meta of a Waku message."""
@@ -23,7 +23,8 @@ Row = tuple[bytes, str | None, str, int, bytes, bytes | None]
 
 @dataclass(frozen=True)
 class Selection:
-    """Selection of messages. Both times are included, and an absent condition restricts nothing."""
+    """Selection of messages from a database. The first and the last time belong to the range, and
+    an absent condition selects all messages."""
 
     content_topics: tuple[str, ...] = ()
     pubsub_topic: str | None = None
@@ -33,22 +34,22 @@ class Selection:
 
 class Database(Protocol):
     def bounds(self) -> tuple[int, int] | None:
-        """Return the first and the last timestamp, or None if it is empty."""
+        """Return the first and the last timestamp, or None without messages."""
         ...
 
     def rows(self, wanted: Selection) -> Iterator[Sequence[Row]]:
-        """Yield messages in order of time, in batches."""
+        """Yield the selected messages in order of time, in batches."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class SqliteDatabase:
-    """SQLite file, opened for reading, so that a node may continue to write."""
+    """SQLite database that is opened only for reading, so that a node may continue to write."""
 
     path: str
 
     def bounds(self) -> tuple[int, int] | None:
-        """Return the first and the last timestamp."""
+        """Return the first and the last timestamp, or None without messages."""
         with closing(self._connect()) as connection:
             first, last = connection.execute(
                 "SELECT min(timestamp), max(timestamp) FROM message"
@@ -56,7 +57,7 @@ class SqliteDatabase:
             return None if first is None else (first, last)
 
     def rows(self, wanted: Selection) -> Iterator[Sequence[Row]]:
-        """Yield rows of the node that wrote the file."""
+        """Yield the selected messages, in the columns of the node that wrote the file."""
         with closing(self._connect()) as connection:
             columns = {row[1] for row in connection.execute("PRAGMA table_info(message)")}
             # nwaku writes topics as BLOBs.
@@ -90,13 +91,13 @@ class PostgresqlDatabase:
     uri: str
 
     def bounds(self) -> tuple[int, int] | None:
-        """Return the first and the last timestamp."""
+        """Return the first and the last timestamp, or None without messages."""
         query = "SELECT min(timestamp), max(timestamp) FROM messages"
         ((first, last),) = (row for rows in self._asked(query, ()) for row in rows)
         return None if first is None else (first, last)
 
     def rows(self, wanted: Selection) -> Iterator[Sequence[Row]]:
-        """Yield rows of nwaku."""
+        """Yield the selected messages from nwaku's table."""
         where, values = _where(wanted, "pubsubtopic", "contenttopic", "$")
         query = f"SELECT {_POSTGRESQL_COLUMNS} FROM messages WHERE {where} ORDER BY timestamp"
         yield from self._asked(query, values)
@@ -128,7 +129,7 @@ def _where(wanted: Selection, pubsub: str, content: str, mark: str) -> tuple[str
 
 
 def database(address: str) -> Database:
-    """Return the database at an address.
+    """Return the database at an address, SQLite or PostgreSQL.
 
     Raises:
         ValueError: no address.

@@ -1,4 +1,4 @@
-"""Decoder of Waku payloads to typed columns, a batch at a time, in both dialects."""
+"""Decoder of Waku payloads to typed columns, a batch at a time, in both SDS dialects."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ def decoded(
     encryption: EncryptionFactory | None = None,
     encryption_order: str = "sds-then-encrypt",
 ) -> DataFrame:
-    """Return a DataFrame with one more column, `message`: the decoded content of a binary column.
+    """Return a DataFrame with the additional column `message`, the decoded content of a binary
+    column.
 
-    Bloom filters, most of a message's bytes, are null by default. With an `encryption`, payloads
-    are decrypted first, or with `encrypt-then-sds` contents afterwards. (Journals have payloads
-    before encryption.)
+    By default, bloom filters are null, because they are most of a message's bytes. With an
+    `encryption`, payloads are decrypted first (with `encrypt-then-sds`, contents afterwards).
+    (Journals contain payloads before their encryption.)
 
     Raises:
         ValueError: no such `encryption_order`.
@@ -66,11 +67,12 @@ def decode_batch(
     outer: Encryption | None = None,
     inner: Encryption | None = None,
 ) -> pa.RecordBatch:
-    """Decode binary values to a batch of the table `MESSAGE`. `outer` decrypts them before, `inner`
-    their contents afterwards.
+    """Return the decoded messages in binary values, as a batch of the table `MESSAGE`. `outer`
+    decrypts the values before decoding, and `inner` decrypts the contents afterwards.
 
-    If a value is no SDS message or cannot be decrypted, `error` of its row has the reason. If only
-    the content cannot be decrypted, the rest of the row is complete. A null becomes an empty row.
+    If a value cannot be decrypted or decoded, `error` in its row gives the reason. If only the
+    content cannot be decrypted, the other columns of the row are complete. For a null value, the
+    row is empty.
     """
     schema = arrow_schema(MESSAGE)
     given = payloads.to_pylist()

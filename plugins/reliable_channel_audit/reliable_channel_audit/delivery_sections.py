@@ -1,4 +1,4 @@
-"""Delivery rates on the page: by channel, by hour, and by sender and receiver."""
+"""Sections of the report about delivery rates, by channel, by hour, and by sender and receiver."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from .verdict import Rate, Verdict
 
 MAX_HOURS: Final = 48
 MAX_PAIRS: Final = 40
-"""Maximum number of rows in a table, the worst."""
+"""Maximum number of rows in a table of delivery rates, the worst first."""
 MAX_IN_GRID: Final = 10
-"""Maximum number of participants in a grid of senders and receivers. For more, the worst pairs are
-listed."""
+"""Maximum number of participants in a grid of senders and receivers. For larger groups, the report
+lists the worst pairs instead."""
 ABOUT: Final = (
     "Delivery to others than the sender, and the latency from the sender's log to theirs that so "
     "many percent of the deliveries do not exceed."
@@ -24,7 +24,7 @@ _COUNTS: Final = ("delivered", "lost", "rate", "p50", "p90", "p99", "max")
 
 
 def delivery_sections(found: Verdict) -> Iterator[str]:
-    """Return the section about delivery rate and latency, by channel if there are several."""
+    """Yield the sections about delivery rates and latencies, by channel if there are several."""
     channels = [each for each in found.rates if each.hour_ms is None and each.sender_id is None]
     hours = [each for each in found.rates if each.hour_ms is not None]
     pairs = [each for each in found.rates if each.sender_id is not None]

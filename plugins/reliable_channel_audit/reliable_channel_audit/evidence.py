@@ -1,5 +1,5 @@
-"""Evidence about a message from journals: its history across participants, each step with file and
-line."""
+"""Evidence about a message, which is its history across journals with file and line of each
+step."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from .lines import LOGGED, WIRE_IN, WIRE_OUT, Line, time_text
 from .verdict import Verdict
 
 AROUND: Final = 2
-"""Lines before and after a step that are shown with it."""
+"""Number of lines that are shown before and after a step."""
 MAX_EVIDENCE: Final = 20
-"""Maximum number of findings with evidence, the worst ones."""
+"""Maximum number of findings for which evidence is collected, the worst first."""
 MAX_STEPS: Final = 500
-"""Maximum number of steps of one message. A message with endless repairs has more, and so has a
-large group."""
+"""Maximum number of steps of one message. A message in a large group, or with endless repairs, has
+more steps."""
 MAX_TEXT: Final = 200
-"""Maximum number of shown characters of a line."""
+"""Maximum number of characters of a line that are shown."""
 SHORTEST_ID: Final = 8
-"""Minimum length of an id that names a message."""
+"""Minimum length of a shortened id that names a message."""
 
 
 class Step(NamedTuple):
-    """Step of a message in one journal."""
+    """Step of a message in one journal, such as its arrival."""
 
     message_id: str
     at_ms: int
-    """Time by the clock of the participant."""
+    """Time of the step by the participant's clock."""
     channel_id: str
     participant_id: str
     path: str
@@ -44,23 +44,24 @@ class Step(NamedTuple):
 
 
 class Rank(IntEnum):
-    """Rank of a step, for messages with more than `MAX_STEPS`."""
+    """Rank of a step, which decides what is kept of more than `MAX_STEPS`."""
 
     MOMENT = 0
-    """Place in a journal at which a finding begins, instead of a step. Its `what` is empty."""
+    """Place in a journal at which a finding begins, in place of a step. For a place at which a
+    finding begins, `what` is empty."""
     NEAR = 1
-    """Step at the participant of a finding, or at the message's sender."""
+    """Step in the journal of the finding's participant or of the message's sender."""
     FAR = 2
 
 
 Ranked = tuple[Rank, Step]
 Clocks = Mapping[tuple[str, str], int | None]
-"""Offsets of clocks (`Verdict.clocks`)."""
+"""Leads of clocks, as in `Verdict.clocks`."""
 UNCORRECTED: Final = "unknown, its times are not corrected"
 
 
 def lives_of(group: Iterable[Participant], message_ids: Collection[str]) -> dict[str, list[Step]]:
-    """Return the steps of messages, in order of time. An id may be shortened to `SHORTEST_ID`
+    """Return the steps of messages in order of time. A message id may be shortened to `SHORTEST_ID`
     characters."""
     return lives(each for participant in group for each in steps_of(participant, message_ids))
 
@@ -68,8 +69,8 @@ def lives_of(group: Iterable[Participant], message_ids: Collection[str]) -> dict
 def steps_of(
     participant: Participant, message_ids: Collection[str], findings: Collection[Finding] = ()
 ) -> Iterator[Ranked]:
-    """Return one participant's steps of messages, at most `MAX_STEPS` of each. Also return the
-    places at which findings about this participant begin."""
+    """Yield one participant's steps of messages, at most `MAX_STEPS` of each message. Places at
+    which findings about this participant begin are also yielded."""
     whose = participant.channel_id, participant.participant_id
     about = [each for each in findings if (each.channel_id, each.participant_id) == whose]
     near = {each.message_id for each in about}
@@ -92,8 +93,8 @@ def steps_of(
 
 
 def lives(ranked: Iterable[Ranked]) -> dict[str, list[Step]]:
-    """Return steps by message and in order of time, at most `MAX_STEPS` of each, the nearest. Steps
-    of one rank keep the order of participants."""
+    """Return the steps of each message in order of time, at most the `MAX_STEPS` nearest. Steps of
+    the same rank stay in the order of participants."""
     kept: defaultdict[str, tuple[list[Step], ...]] = defaultdict(lambda: tuple([] for _ in Rank))
     for rank, step in ranked:
         if len(kept[step.message_id][rank]) < MAX_STEPS:
@@ -105,22 +106,22 @@ def lives(ranked: Iterable[Ranked]) -> dict[str, list[Step]]:
 
 
 class Evidence(NamedTuple):
-    """Evidence that a finding is true."""
+    """Evidence from journals that a finding is true."""
 
     finding: Finding
     severity: int
     path: str
-    """Place of the finding in the journal of its participant. If the journal lacks the message, the
-    place at the time of the finding."""
+    """Path of the finding's place in the journal of its participant. If the journal lacks the
+    message, the place is at the time of the finding."""
     line: int
     around: dict[str, list[str]]
-    """Surrounding lines by path and line, in this journal and in the sender's."""
+    """Surrounding lines by path and line, in the journals of the participant and of the sender."""
     life: list[Step]
-    """Steps with corrected times, if the clocks are known."""
+    """Steps of the message, with corrected times if the clocks are known."""
     clocks: list[str]
-    """Corrections of the times of participants in `life` with a wrong clock."""
+    """Corrections that were applied to the times of participants with a wrong clock."""
     command: str
-    """Command that shows the evidence again."""
+    """Command that prints the evidence again."""
 
     def to_dict(self) -> dict[str, object]:
         steps = [step._asdict() for step in self.life]
@@ -133,7 +134,7 @@ def evidence(
     paths: Sequence[str | Path],
     most: int = MAX_EVIDENCE,
 ) -> list[Evidence]:
-    """Return evidence for the worst findings, from the journals of `paths`."""
+    """Return evidence for the worst findings, from journals at the given paths."""
     shown = worst(found.findings, most)
     channels, ids = {each.channel_id for each in shown}, ids_of(shown)
     ranked = (
@@ -156,7 +157,7 @@ def worst(findings: Iterable[Finding], most: int = MAX_EVIDENCE) -> list[Finding
 
 
 def ids_of(findings: Iterable[Finding]) -> set[str]:
-    """Return the messages of findings."""
+    """Return the ids of the messages that findings are about."""
     return {each.message_id for each in findings if each.message_id}
 
 
@@ -166,19 +167,19 @@ def shown_by(
     paths: Sequence[str | Path],
     clocks: Clocks,
 ) -> list[Evidence]:
-    """Return findings with the steps of their messages, and the surrounding lines, which are read
-    here."""
+    """Return findings with the steps of their messages, and with surrounding lines of the
+    journals."""
     places = " ".join(shlex.quote(str(path)) for path in paths)
     return [_evidence(each, lives.get(each.message_id, []), places, clocks) for each in findings]
 
 
 def show(step: Step) -> str:
-    """Return a step as a line of text."""
+    """Return a step of a message as a line of text."""
     return f"{time_text(step.at_ms)}  {step.participant_id}  {step.what}  ({step.path}:{step.line})"
 
 
 def lines_around(path: str, number: int) -> list[str]:
-    """Return the lines around a place, shortened, with their numbers."""
+    """Return the shortened lines around a place in a journal, with line numbers."""
     first = max(1, number - AROUND)
     texts = numbered_texts(Path(path))
     near = islice((each for each in texts if each[0] >= first), 2 * AROUND + 1)

@@ -1,6 +1,6 @@
-"""Facts of a journal: the rows that audits compare, from one pass over its lines.
+"""Facts of a journal, rows that audits compare, from one pass over the journal's lines.
 
-`check` collects them in this process, and Spark in many processes.
+`check` collects facts in this process, and Spark collects them in many processes.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from .replay import Life, Replay, message_of
 from .verdict import SetAside
 
 LAGS_OF_A_SENDER: Final = 16
-"""Number of examined messages of each sender, those with the smallest hashes."""
+"""Maximum number of a sender's messages that are examined, those with the smallest hashes."""
 MAX_LAGS: Final = CoreLimits().participants
-"""Number of senders whose clock one participant examines, those that came first."""
+"""Maximum number of senders whose clock one participant examines, in order of their first
+message."""
 
 
 BYTES_LOST: Final = "its bytes stand in a line that could not be read"
@@ -35,7 +36,7 @@ _WIRE: Final = frozenset({WIRE_IN, WIRE_OUT})
 
 
 class Delivery(NamedTuple):
-    """Fact that a message entered a log, own or of others."""
+    """Fact that a message entered the log of a participant, sent or received."""
 
     channel_id: str
     participant_id: str
@@ -46,15 +47,17 @@ class Delivery(NamedTuple):
     content_sha256: bytes
     at_ms: int
     first_segment_id: str | None
-    """Id of the first segment of an own message's payload. None for messages of others."""
+    """Id of the first segment of an own message's payload. For other participants' messages,
+    `first_segment_id` is None."""
     message_hash: bytes | None
-    """Message hash on arrival. None for an own message."""
+    """Hash of the message that arrived. For an own message, `message_hash` is None."""
     source: str | None
-    """Source: `live` or `store`. None for an own message."""
+    """Source of the message, `live` or `store`. For an own message, `source` is None."""
     missing_since_ms: int | None
-    """Time since which other messages had waited for it here. None if none had."""
+    """Time since which other messages of this participant had waited for the message. If no message
+    had waited, `missing_since_ms` is None."""
     log_position: int
-    """Position in the final log."""
+    """Position of the message in the final log."""
 
 
 class Outcome(NamedTuple):
@@ -65,12 +68,11 @@ class Outcome(NamedTuple):
     life: int
     message_id: str
     is_failure: bool
-    """True for an own message that was emitted as failed, False for one of others that was emitted
-    as lost."""
+    """True for an own message that failed, False for another's message that was lost."""
 
 
 class Acknowledgement(NamedTuple):
-    """Own message, with the time of its acknowledgement event."""
+    """Own message with the time of its acknowledgement event."""
 
     channel_id: str
     participant_id: str
@@ -78,36 +80,37 @@ class Acknowledgement(NamedTuple):
     message_id: str
     accepted_ms: int
     acknowledged_ms: int | None
-    """Time of the acknowledgement. None if it was never emitted."""
+    """Time of the acknowledgement event. If no acknowledgement was emitted, `acknowledged_ms` is
+    None."""
     source: str | None
-    """Evidence: `causal_history` or `bloom_filter`."""
+    """Evidence for the acknowledgement, `causal_history` or `bloom_filter`."""
 
 
 class Dispatch(NamedTuple):
-    """Sending of a message, each time under another hash."""
+    """Publication of a message, each time with another message hash."""
 
     channel_id: str
     participant_id: str
     life: int
     message_hash: bytes
     kind: str
-    """Kind: `content`, `retry`, `repair`, `sync` or `ephemeral`."""
+    """Kind of the publication, such as `content`, `retry`, `repair`, `sync` or `ephemeral`."""
     at_ms: int
     payload_bytes: int
 
 
 WAY_OF_KIND: Final = {"content": "live", "retry": "retransmission", "repair": "repair"}
-"""Path of a message, by the kind of the copy that arrived."""
+"""Path of a message for each kind of copy that arrived."""
 
 
 def way_of(source: str | None, kind: str | None) -> str:
-    """Return the path of a message: from Store, or as the copy of that kind. It is `unknown` if the
-    sender left no journal."""
+    """Return the path of a message, which is Store or the kind of the copy that arrived. If the
+    sender left no journal, the path is `unknown`."""
     return "store" if source == "store" else WAY_OF_KIND.get(kind or "", "unknown")
 
 
 class Traffic(NamedTuple):
-    """Traffic of one kind, in total and by fields."""
+    """Traffic of one kind, in total and by message fields."""
 
     channel_id: str
     participant_id: str
@@ -119,12 +122,11 @@ class Traffic(NamedTuple):
     bloom_filter_bytes: int
     repair_request_bytes: int
     causal_history_bytes: int
-    """Bytes for the ids and numbers of every message: about 150 bytes."""
+    """Bytes of causal histories and other small fields, of which each message has about 150."""
 
 
 class Repair(NamedTuple):
-    """Message that was requested from others with the number of requests, or sent again for
-    others."""
+    """Message with the numbers of its repair requests and of its repairs for others."""
 
     channel_id: str
     participant_id: str
@@ -135,7 +137,7 @@ class Repair(NamedTuple):
 
 
 class Lag(NamedTuple):
-    """Delays between the timestamps of a sender's live messages and their arrivals, each by its own
+    """Lag between the timestamp and the arrival of a sender's live message, each by its own
     clock."""
 
     channel_id: str
@@ -143,8 +145,8 @@ class Lag(NamedTuple):
     life: int
     sender_id: str
     message_hash: bytes
-    """Identity of the copy. The sender's journal shows if the sender or another participant sent
-    it."""
+    """Hash of the copy that arrived. The sender's journal shows whether the sender or another
+    participant sent this copy."""
     least_ms: int
 
 
@@ -168,7 +170,7 @@ Fact = (
 
 
 def facts_of(participant: Participant, *, settle_ms: int | None = None) -> Iterator[Fact]:
-    """Collect the facts of one participant's journals."""
+    """Yield the facts in one participant's journals."""
     whose = participant.channel_id, participant.participant_id
     aside: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for life, noted in groupby(lived(*whose, participant.paths), key=lambda noted: noted.life):
@@ -185,7 +187,7 @@ def facts_of(participant: Participant, *, settle_ms: int | None = None) -> Itera
 @contextmanager
 def uncollected() -> Iterator[None]:
     """Disable Python's garbage collector inside the context. Facts are kept and form no cycles, so
-    it would only examine all of them repeatedly."""
+    the collector would only examine them repeatedly."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -196,19 +198,21 @@ def uncollected() -> Iterator[None]:
 
 
 class Gathering:
-    """Collector of facts, from the lines of one life in order."""
+    """Collector of facts from a participant's journal lines, in order."""
 
     def __init__(self, whose: tuple[str, str, int], *, settle_ms: int | None = None) -> None:
         self.replay = Replay(*whose, settle_ms=settle_ms)
         self._life = _Life(whose)
 
     def add(self, noted: Noted, message: Message | None) -> Iterator[Fact]:
-        """Process a line. Yield facts that need no other line."""
+        """Process the next line of the journal. Facts that need no other line are yielded at
+        once."""
         self.replay.add(noted, message)
         yield from self._life.add(noted.line, message)
 
     def end(self) -> Iterator[Fact]:
-        """Return the facts that would be known if this was the last line. More lines may follow."""
+        """Yield the facts that would be true if no more lines followed. More lines may follow after
+        `end`."""
         replay = self.replay
         if replay.has_begun:
             yield replay.life()
@@ -221,14 +225,15 @@ class Gathering:
 
 
 def unread(line: Line) -> str:
-    """Return the reason why a line, or the message in it, could not be read, or an empty text."""
+    """Return the reason why a line, or the message in a line, could not be read, or an empty
+    text."""
     if line.event == SET_ASIDE:
         return line.record or ""
     return BYTES_LOST if line.event in _WIRE and line.payload is None else ""
 
 
 def message_in(line: Line) -> Message | None:
-    """Return the message that a line carries."""
+    """Return the message in a line, or None."""
     return message_of(line.payload) if line.event in _WIRE else None
 
 

@@ -1,5 +1,4 @@
-"""Figures of channels, each a table made of what was judged: how fast, by which way, at what
-cost."""
+"""Figures of channels as tables, about latency, paths, repairs, traffic and clocks."""
 
 from __future__ import annotations
 
@@ -32,8 +31,8 @@ _TEXTS: Final = frozenset({"channel_id", "participant_id", "way", "source", "kin
 
 
 def by_way(judged: Judged) -> pa.Table:
-    """How long messages took from their sender to others' logs (ms), by the way they came; and of
-    those that came after a message that refers to them, how many and how long after (late)."""
+    """Time of messages from their sender to others' logs (ms), by path. Late messages came after a
+    message that refers to them."""
     rows = []
     for channel_id, came in judged.arrivals.items():
         for way, delays in sorted(came.by_way.items()):
@@ -45,8 +44,7 @@ def by_way(judged: Judged) -> pa.Table:
 
 
 def repair_efficiency(judged: Judged) -> pa.Table:
-    """Messages that were requested from others, and how often each participant asked and
-    answered."""
+    """Messages that were requested from others, with each participant's requests and answers."""
     sums: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     each: Repair
     for each in judged.few.get(Repair, ()):
@@ -63,13 +61,13 @@ def repair_efficiency(judged: Judged) -> pa.Table:
 
 
 def acknowledgement_latency(judged: Judged) -> pa.Table:
-    """From accepting an own message to its acknowledgement, by participant and by the evidence
-    (ms)."""
+    """Time from accepting an own message to its acknowledgement (ms), by participant and
+    evidence."""
     return table_of(Acknowledged, sorted(judged.acknowledged))
 
 
 def overhead(judged: Judged) -> pa.Table:
-    """Bytes that went out, by kind of message and by what they were for."""
+    """Bytes that participants sent, by kind of message and by purpose."""
     sums: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     each: Traffic
     for each in judged.few.get(Traffic, ()):
@@ -88,16 +86,16 @@ def overhead(judged: Judged) -> pa.Table:
 
 
 def clocks(judged: Judged) -> pa.Table:
-    """How far each participant's clock is ahead of the median one (ms), from the quickest messages
-    to and from each of its peers; right by half of what one way is quicker than the other."""
+    """Lead of each participant's clock over the median clock (ms), from the quickest messages
+    between peers. The error of a lead is at most half the difference between both directions."""
     rows = [(*whose, *offset) for whose, offset in sorted(judged.offsets.items())]
     names = "offset_ms", "least_ms", "most_ms", "why"
     return _table(("channel_id", "participant_id", *names), rows)
 
 
 def members(judged: Judged) -> pa.Table:
-    """What was sent that no honest member sends, and how many participants saw it; the name is
-    the one that the message gave."""
+    """Messages that no honest member sends, with the named sender and the number of participants
+    that saw them."""
     found: defaultdict[tuple[str, str], list[Deed]] = defaultdict(list)
     for each in judged.few.get(Deed, ()):
         found[each.channel_id, f"{each.sender}: {each.what}"].append(each)
@@ -118,7 +116,8 @@ def time_buckets(
     findings: Sequence[Finding],
     ahead_ms: Mapping[tuple[str, str], int],
 ) -> list[TimeBucket]:
-    """The time in which messages were accepted, in stretches: as many as have something to show."""
+    """Return time bins with their deliveries and findings, over the time in which messages were
+    accepted."""
     every = [each.bins for each in arrivals.values() if len(each.bins.deliveries)]
     if not every:
         return []
@@ -162,7 +161,7 @@ def _ratio(one: int, other: int) -> float | None:
 
 
 def table_of(kind: Any, rows: Iterable[Any], names: Sequence[str] = ()) -> pa.Table:
-    """Named tuples of a type as a table with these columns, or with all."""
+    """Return named tuples as a table, with the given columns or with all columns."""
     hints = get_type_hints(kind)
     every = list(rows)
     columns = {

@@ -1,4 +1,4 @@
-"""Findings of audits, and tolerances."""
+"""Findings of audits, with the tolerances of the audits."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 SETTLE_MS: Final = 10_000
-"""Time that a message or a reference may be on its way without being repaired (ms). A longer
-absence counts as broken."""
+"""Maximum time that a message or reference may be on its way without a repair (ms). A message that
+is absent longer counts as a broken promise."""
 
 
 class Audit(Enum):
-    """Promises of a channel, in the order of a report."""
+    """Promises of a channel, in the order of the report."""
 
     DELIVERY = "delivery"
     ARRIVED = "arrived"
@@ -45,17 +45,18 @@ PROMISES: Final = {
     Audit.CLOCK: "clocks go forward, and agree",
     Audit.JOURNALS: "no participant was there twice at a time",
 }
-"""Text of each audit without a finding."""
+"""Text about each audit that has no finding."""
 
 
 ESSENTIAL: Final = frozenset(
     {Audit.DELIVERY, Audit.ARRIVED, Audit.RECEIVED, Audit.EXACTLY_ONCE, Audit.EQUAL_LOGS, Audit.IDS}
 )
-"""Audits without which a channel's verdict is unknown. The others need an occasion."""
+"""Audits without which the verdict on a channel is unknown. Other audits only apply to channels
+with an occasion for them."""
 
 
 class Coverage(NamedTuple):
-    """Cases of an audit in one life, and cases that it could not judge."""
+    """Number of cases of an audit for one participant's log, with the reason for unjudged cases."""
 
     channel_id: str
     participant_id: str
@@ -63,11 +64,11 @@ class Coverage(NamedTuple):
     audit: str
     cases: int
     why: str | None
-    """Reason why some could not be judged. None if all could."""
+    """Reason why some cases could not be judged. If all cases were judged, `why` is None."""
 
 
 class HeardSender(NamedTuple):
-    """Participant as another one heard it."""
+    """Participant from which another participant received messages."""
 
     channel_id: str
     participant_id: str
@@ -75,14 +76,14 @@ class HeardSender(NamedTuple):
     sender_id: str
     messages: int
     last_lamport: int
-    """Lamport timestamp of its last message."""
+    """Lamport timestamp of the sender's last message."""
     last_ms: int
-    """Arrival time of that message."""
+    """Arrival time of the sender's last message."""
 
 
 class Gap(NamedTuple):
-    """Time span in which a participant's journal lacks lines. The participant is owed nothing in
-    it, and missing entries prove nothing."""
+    """Time span in which a participant's journal lacks lines. During a gap no delivery is required,
+    and missing entries prove nothing."""
 
     channel_id: str
     participant_id: str
@@ -93,33 +94,34 @@ class Gap(NamedTuple):
 
 
 ALWAYS_MS: Final = -(2**53), 2**53
-"""Begin and end of a time without limits."""
+"""Beginning and end of a time range without limits (ms)."""
 
 
 class Orphan(NamedTuple):
-    """Reference to a message that this participant does not have in the end."""
+    """Reference to a message that the participant lacks at the end."""
 
     channel_id: str
     participant_id: str
     life: int
     message_id: str
-    """Id of the referenced message."""
+    """Id of the message that is referred to."""
     first_segment_id: str
-    """Id of the referring message."""
+    """Id of the message that contains the reference."""
     at_ms: int
 
 
 class Finding(NamedTuple):
-    """Broken promise."""
+    """Broken promise of a channel."""
 
     audit: str
-    """Name of the audit, a value of `Audit`."""
+    """Name of the audit, which is a value of `Audit`."""
     channel_id: str
     participant_id: str
     """Participant that the finding is about."""
     life: int
     message_id: str
-    """Id of the message. Empty if it is about no message."""
+    """Id of the message that the finding is about. If the finding is not about a message,
+    `message_id` is empty."""
     at_ms: int
     """Time since which the promise is broken."""
     detail: str
@@ -136,9 +138,8 @@ _SEVERITIES: Final = (
 
 
 def severity(finding: Finding) -> int:
-    """Return the severity from 0, the worst, to 4. They are: an acknowledged message that no
-    participant has; messages that an application missed or should not have; wrong logs; logs that
-    differ; possible causes."""
+    """Return the severity of a finding, from 0 (worst) to 4. The severities are lost acknowledged
+    messages, missed or wrong messages, wrong logs, different logs, and causes."""
     if finding.detail == NOBODY_HAS_IT:
         return 0
     audit = Audit(finding.audit)

@@ -1,4 +1,4 @@
-"""Journals on disk: their files, their participants, and their lines in the original order."""
+"""Journals on disk, with their files, participants, and lines in the original order."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from .lines import CLOSED, CONTINUED, OPENED, SET_ASIDE, Line, line_of, set_asid
 from .verdict import SetAside
 
 ZSTANDARD: Final[Any] = import_module("zstandard") if find_spec("zstandard") else None
-"""Name of the package `zstandard`, which comes with the extra [spark]."""
+"""Module `zstandard`, or None without the extra [spark] that installs it."""
 DAMAGE: Final = (EOFError, OSError, zlib.error, *((ZSTANDARD.ZstdError,) if ZSTANDARD else ()))
-"""Errors of a file that cannot be read further."""
+"""Errors that mean that the rest of a file cannot be read."""
 PACKED: Final = (".gz", ".zst")
 SUFFIXES: Final = tuple(
     kind + packed for kind in (".jsonl", ".journal") for packed in ("", *PACKED)
@@ -41,30 +41,30 @@ _PART: Final = re.compile(
 )
 TAIL_BYTES: Final = 64 * 1024
 MAX_LINE_BYTES: Final = 32 * 1024 * 1024
-"""Maximum length of a line. The longest payload, 16 MiB, takes 22 MiB as base64. Longer lines are
-skipped."""
+"""Maximum length of a line in a journal. The longest payload, 16 MiB, has 22 MiB as base64. Lines
+that are longer than the maximum are skipped."""
 MAX_ASKED: Final = 100
 """Maximum number of participants whose options are read."""
 DEFAULTS: Final = flat(ChannelOptions())
 MAX_LINES_BEFORE_OPENED: Final = 1_000
-"""Bytes of a file in which its participant is searched."""
+"""Number of lines of a file in which its participant is searched."""
 
 
 class Noted(NamedTuple):
-    """Line with its place."""
+    """Line of a journal, with its place."""
 
     path: str
     number: int
-    """Number of the line, from 1."""
+    """Number of the line in its file, from 1."""
     life: int
-    """Number of the participant's log, from 0. A start without the previous state begins a new
-    log."""
+    """Number of the participant's log, from 0. A participant that starts without its previous state
+    begins a new log."""
     line: Line
 
 
 @dataclass(frozen=True, slots=True)
 class Participant:
-    """Journals of one participant of one channel, in order of time."""
+    """Journals of one participant in one channel, in order of time."""
 
     channel_id: str
     participant_id: str
@@ -73,7 +73,7 @@ class Participant:
 
 
 def journal_files(paths: Iterable[str | Path], *, may_be_none: bool = False) -> list[Path]:
-    """Return the journals among files and in directories, at any depth.
+    """Return the journals among the given files and in the given folders, at any depth.
 
     Raises:
         FileNotFoundError: a path that is not there.
@@ -99,30 +99,30 @@ def journal_files(paths: Iterable[str | Path], *, may_be_none: bool = False) -> 
 
 
 class Group(NamedTuple):
-    """Participants with journals among the files, and files that are not read."""
+    """Participants that have journals among files, and files that are not read."""
 
     participants: list[Participant]
     unknown: list[Path]
-    """Files whose participant is unknown."""
+    """Files whose participant is unknown, because they have no opening line."""
     copies: list[SetAside]
     """Files whose lines are also in another file."""
 
     @property
     def set_aside(self) -> list[SetAside]:
-        """Files that are not read, with reasons."""
+        """Files that are not read, each with the reason."""
         why = "no journal_opened: its participant is unknown"
         return [SetAside(str(path), why, 0, 0) for path in self.unknown] + self.copies
 
 
 Opened = tuple[str, str, int]
-"""Channel and participant of a journal, and its beginning."""
+"""Channel and participant of a journal, with the time when the journal begins."""
 
 
 def group_of(
     files: Iterable[Path], opened_by: Mapping[Path, Opened] = MappingProxyType({})
 ) -> Group:
-    """Find the participants of the files, as far as they are unknown (`opened_by`). Of files with
-    the same lines, one is read."""
+    """Return the participants of files, of which `opened_by` contains the known ones. Of several
+    files with the same lines, only one is read."""
     known: defaultdict[tuple[str, str], list[tuple[int, Path]]] = defaultdict(list)
     unknown = []
     for path in files:
@@ -177,12 +177,11 @@ def _is_copy(path: Path, other: Path) -> bool:
 
 
 MAX_VALUES: Final = 5
-"""Maximum number of shown values of an option."""
+"""Maximum number of an option's values that are shown."""
 
 
 def options_of(group: Sequence[Participant]) -> tuple[list[str], dict[str, str]]:
-    """Return the versions of journals, and the options that differ from the defaults, from the
-    first session of each participant (the first `MAX_ASKED` ones)."""
+    """Return the versions of journals, and the options that differ from the defaults."""
     formats: set[str] = set()
     given: defaultdict[str, set[str]] = defaultdict(set)
     for participant in group[:MAX_ASKED]:
@@ -210,8 +209,8 @@ def _opened_line(path: Path) -> Line | None:
 
 
 def in_order(found: Sequence[tuple[int, Path]]) -> list[Path]:
-    """Order files by their beginning. Parts of one journal are ordered by number, even if the clock
-    was set back."""
+    """Return files in order of the times when they begin. Parts of one journal are ordered by
+    number, even if the clock was set back."""
     began: dict[str, int] = {}
     for at_ms, path in found:
         family, _ = _family(path)
@@ -233,13 +232,13 @@ def _family(path: Path) -> tuple[str, int]:
 
 
 def family_of(path: Path) -> str:
-    """Return the path of the journal to which a file belongs."""
+    """Return the path of the journal that a file is a part of."""
     return _family(Path(str(path).removesuffix(path.suffix)) if _is_packed(path) else path)[0]
 
 
 def part_number(path: Path) -> int:
-    """Return the number of a file in its journal. The file that is still written has the
-    highest."""
+    """Return the number of a file among the parts of its journal. The file that is still written
+    has the highest number."""
     return _family(path)[1]
 
 
@@ -264,10 +263,10 @@ def _once(files: Iterable[Path]) -> Iterator[Path]:
 
 
 def lived(channel_id: str, participant_id: str, paths: Sequence[str]) -> Iterator[Noted]:
-    """Yield the lines of a participant's journals, one file after the other.
+    """Yield the lines of a participant's journals, file by file.
 
-    A life ends if the participant starts again without its state, or if a second journal shows it
-    at the same time.
+    A new log begins if the participant starts without its state, or if two journals overlap in
+    time.
     """
     lives = Lives()
     for path in paths:
@@ -276,7 +275,7 @@ def lived(channel_id: str, participant_id: str, paths: Sequence[str]) -> Iterato
 
 
 class Lives:
-    """Counter of one participant's lives, line by line."""
+    """Counter of one participant's logs, which reads its journal lines in order."""
 
     def __init__(self) -> None:
         self._life = -1
@@ -285,7 +284,7 @@ class Lives:
         self._is_first = True
 
     def noted(self, path: str, number: int, line: Line) -> Noted:
-        """Return the line, with its place and its life."""
+        """Return the line with its place and the number of its log."""
         if path != self._path:
             self._before, self._path, self._is_first = Path(self._path).name, path, True
         if line.event == OPENED and self._is_first and self._before:
@@ -302,15 +301,15 @@ class Lives:
 
 
 def lines_of(channel_id: str, participant_id: str, path: str) -> Iterator[tuple[int, Line]]:
-    """Yield the numbered lines of one journal. Lines without participant, of another one or of
-    another version are skipped."""
+    """Yield the numbered lines of one journal file. Lines without a participant, of another
+    participant, or of another version are skipped."""
     reading = Reading(channel_id, participant_id)
     for number, text in numbered_texts(Path(path)):
         yield number, reading.line(text)
 
 
 class Reading:
-    """Reader of one journal's lines in order."""
+    """Reader of one journal's lines, in order."""
 
     def __init__(self, channel_id: str, participant_id: str) -> None:
         self._whose = channel_id, participant_id
@@ -325,20 +324,19 @@ class Reading:
 
 
 def wanted_from_ms(opened: Line) -> int | None:
-    """Return the time from which a participant wants messages, or None if it continues as before a
-    restart."""
+    """Return the time from which a participant wants messages, or None if it continues its log."""
     value = settings(opened).get("wanted_from_ms")
     return value if isinstance(value, int) else None
 
 
 def other_format(opened: Line) -> str:
-    """Return the reason why a session has another format, or an empty text."""
+    """Return the reason why a session has another journal format, or an empty text."""
     found = settings(opened).get("format")
     return "" if found == JOURNAL_FORMAT else f"format {found!r:.40}; this reads {JOURNAL_FORMAT}"
 
 
 def settings(opened: Line) -> dict[str, object]:
-    """Return the description of a session in its first line."""
+    """Return the settings of a session, from its first line."""
     values = json.loads(opened.record or "{}")
     return values if isinstance(values, dict) else {}
 
@@ -350,8 +348,8 @@ def _follows(opened: Line, before: str) -> bool:
 
 
 def numbered_texts(path: Path) -> Iterator[tuple[int, bytes | Line]]:
-    """Yield the lines of a file, which may be packed. A too long or damaged line becomes a line
-    that says so. Empty lines are skipped."""
+    """Yield the lines of a file, which may be compressed. A line that is too long or damaged is
+    replaced by a line with the reason. Empty lines of the file are skipped."""
     number = 0
     try:
         with opened_file(path) as file:
@@ -363,7 +361,7 @@ def numbered_texts(path: Path) -> Iterator[tuple[int, bytes | Line]]:
 
 
 def texts(file: IO[bytes]) -> Iterator[bytes | Line]:
-    """Yield the lines from the present position of a file. Too long ones are skipped."""
+    """Yield the lines of a file from its present position. Lines that are too long are skipped."""
     while text := file.readline(MAX_LINE_BYTES):
         if len(text) < MAX_LINE_BYTES or text.endswith(b"\n"):
             yield text.removeprefix(BOM_UTF8)  # which an editor leaves before the first line
@@ -375,7 +373,7 @@ def texts(file: IO[bytes]) -> Iterator[bytes | Line]:
 
 
 def is_closed(path: Path) -> bool:
-    """Return True if a journal file is closed: a part, packed, or with an end."""
+    """Return True if no lines will be added to a journal file (a part, compressed, or ended)."""
     if path.suffix in PACKED or _PART.fullmatch(path.name) is not None:
         return True
     with path.open("rb") as file:
@@ -385,7 +383,7 @@ def is_closed(path: Path) -> bool:
 
 
 def opened_file(path: Path) -> IO[bytes]:
-    """Return a journal, unpacked.
+    """Return a journal file, opened for reading and decompressed.
 
     Raises:
         OSError: it cannot be opened.
@@ -405,8 +403,9 @@ def opened_file(path: Path) -> IO[bytes]:
 
 
 def first_opened(path: Path) -> Opened | None:
-    """Return channel and participant of the first readable session, and its beginning. Without a
-    session of this version, use the first of another version, so that its lines are counted."""
+    """Return channel, participant and beginning of the first readable session in a file. If no
+    session has this SDK's version, a session of another version is used, so that its lines count.
+    """
     found = None
     for _, text in islice(numbered_texts(path), MAX_LINES_BEFORE_OPENED):
         if isinstance(text, Line) or b'"journal_opened"' not in text:

@@ -1,4 +1,4 @@
-"""JVM of a local session: checks before its start, and its output."""
+"""JVM of a local Spark session, with checks before its start, and its output."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SUBMIT_OPTIONS: Final = "SPARK_SUBMIT_OPTS"
 
 
 class SparkUnavailable(ReliableChannelError):
-    """Spark cannot be started or reached. The text says what to do."""
+    """Error that Spark cannot be started or reached. The text of the error gives the solution."""
 
 
 def java_version(java: str | None = None) -> int:
@@ -55,7 +55,7 @@ def java_version(java: str | None = None) -> int:
 
 
 def quiet_gateway(conf: SparkConf) -> JavaGateway:
-    """Start a JVM that prints only errors, on our standard error."""
+    """Start a JVM that prints only errors, on the standard error of this process."""
     from pyspark.java_gateway import launch_gateway
 
     reading, writing = os.pipe()

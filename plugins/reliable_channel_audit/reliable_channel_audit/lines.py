@@ -1,5 +1,5 @@
-"""Lines of journals: conversion of text to typed values. Unreadable lines are skipped with a
-reason."""
+"""Conversion of journal lines from text to typed values. Lines that cannot be read are skipped with
+a reason."""
 
 from __future__ import annotations
 
@@ -14,63 +14,65 @@ from reliable_channel.spi import Unpacker
 
 OPENED: Final = "journal_opened"
 CONTINUED: Final = "journal_continued"
-"""Event that replaces `journal_opened` if a session continues in the next part of its journal."""
+"""Event that replaces `journal_opened` if a session continues in the journal's next part."""
 CLOSED: Final = "journal_closed"
 GAP: Final = "journal_gap"
-"""Event of the journal's own line about missing lines. It is counted as unreadable, with its
-text."""
+"""Event of a line in which the journal itself reports missing lines. A line about missing lines
+counts as unreadable, with its text as the reason."""
 LOGGED: Final = "message_logged"
 WIRE_IN: Final = "wire_in"
 WIRE_OUT: Final = "wire_out"
 SET_ASIDE: Final = "set_aside"
-"""Event of a line that could not be read. Its `record` has the reason."""
+"""Event of a line that could not be read. The `record` of an unreadable line contains the
+reason."""
 PLAIN: Final = frozenset({LOGGED, WIRE_IN, WIRE_OUT})
-"""Events whose lines contain everything that is known about them."""
+"""Events whose lines have no fields besides those of `Line`."""
 KNOWN: Final = frozenset(
     {OPENED, CLOSED, LOGGED, WIRE_IN, WIRE_OUT} | {event.wire_name for event in get_args(AnyEvent)}
 )
 
 
 class Line(NamedTuple):
-    """Line of a journal. Fields that its event does not have are None."""
+    """Line of a journal with typed fields. Fields that the line's event does not have are None."""
 
     event: str
     at_ms: int | None = None
-    """Time by the clock of the journal's participant."""
+    """Time of the line by the participant's clock."""
     message_id: str | None = None
     sender_id: str | None = None
     source: str | None = None
     """Path or reason of a message, or evidence of an acknowledgement."""
     outcome: str | None = None
-    """Result of a received message (`sds.Outcome`). It is `restored` for a log entry, and
-    `redelivered` for a message to the application."""
+    """Result of a received message (`sds.Outcome`). The outcome is `restored` for a log entry, and
+    `redelivered` for a message emitted again."""
     message_hash: bytes | None = None
     timestamp_ns: int | None = None
-    """Time by the clock of the message's sender."""
+    """Time of the message by its sender's clock."""
     lamport_timestamp: int | None = None
     position: int | None = None
     evicted: int | None = None
     content_sha256: bytes | None = None
     first_segment_id: str | None = None
-    """Id of the first segment of an own message's payload, which events name."""
+    """Id of the first segment of an own message's payload, by which events name the message."""
     acknowledged_by: str | None = None
-    """Participant whose message acknowledged an own one."""
+    """Participant whose message acknowledged an own message."""
     message_ids: list[str] | None = None
-    """Messages of the event. For `message_logged`, messages that were declared lost before."""
+    """Ids of the messages that the event is about. For `message_logged`, `message_ids` are messages
+    that were declared lost before."""
     payload: bytes | None = None
-    """SDS message of `wire_in` and `wire_out`, content of other events."""
+    """SDS message of `wire_in` and `wire_out`, or content in other events."""
     record: str | None = None
-    """Text of the line, if it has no payload and its event is not in `PLAIN`."""
+    """Text of the line, if the line has no payload and its event is not in `PLAIN`."""
 
 
 LAST_MS: Final = 253_402_300_799_999
-"""Last millisecond of the year 9999, the latest that calendars show."""
+"""Last millisecond of the year 9999, after which no calendar shows times."""
 _SECONDS: Final = range(10**9, 10**11)
 """Times of 2001 to 5138 in seconds; as milliseconds they would be of 1970 to 1973."""
 
 
 def time_text(at_ms: int, form: str = "%Y-%m-%d %H:%M:%S.%f") -> str:
-    """Format a time (UTC) to the millisecond, or as the bare number if no calendar has it."""
+    """Return a time (UTC) to the millisecond as text, or as a number if it is beyond calendars."""
     if not 0 <= at_ms <= LAST_MS:
         return f"{at_ms} ms"
     text = datetime.fromtimestamp(at_ms / 1000, UTC).strftime(form)
@@ -78,19 +80,20 @@ def time_text(at_ms: int, form: str = "%Y-%m-%d %H:%M:%S.%f") -> str:
 
 
 def time_unit(at_ms: int) -> str:
-    """Return the name of the other unit of a time, or an empty text for milliseconds."""
+    """Return the name of a time's unit if it is not milliseconds, otherwise an empty text."""
     if at_ms in _SECONDS:
         return "its times are in seconds, not milliseconds since 1970"
     return "its times are beyond the year 9999, not milliseconds since 1970" * (at_ms > LAST_MS)
 
 
 def set_aside(reason: str) -> Line:
-    """Return the replacement of an unreadable line."""
+    """Return the line that replaces an unreadable line, with the reason."""
     return Line(SET_ASIDE, record=reason)
 
 
 Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-"""Return a value that fits a column of 64 bits. A Lamport timestamp beyond it is not honest."""
+"""Whole number that fits into a column of 64 bits. No honest participant sends a Lamport timestamp
+beyond 64 bits."""
 
 
 class _Entry(msgspec.Struct):
@@ -113,7 +116,7 @@ class Json(msgspec.Struct):
     position: Whole | None = None
     evicted: Whole | None = None
     wanted_from_ms: Whole | None = None
-    """Lamport timestamp, read from the whole line so that it is a number of 64 bits."""
+    """Lamport timestamp from which the participant wants messages (ms)."""
     content_sha256: str | None = None
     first_segment_id: str | None = None
     acknowledged_by: str | None = None
@@ -127,15 +130,15 @@ class Json(msgspec.Struct):
 
 _decoder: Final = msgspec.json.Decoder(Json)
 json_of: Final = _decoder.decode
-"""Decoder of a line. It raises `ValueError` or `RecursionError` for an unreadable one."""
+"""Decoder of one JSON line. For an unreadable line, it raises `ValueError` or `RecursionError`."""
 all_json_of: Final = _decoder.decode_lines
-"""Decoder of text without line structure. One value may continue in the next."""
+"""Decoder of several JSON values in a text. A JSON value may continue in the next line."""
 
 
 def line_of(text: bytes, unpacker: Unpacker | None = None) -> Line:
-    """Read a line. An unreadable one becomes a line with the reason.
+    """Return the journal line in a text. An unreadable text is replaced by a line with the reason.
 
-    A payload is None if the `unpacker` has not read the lines to which it refers.
+    If the `unpacker` has not read the lines that a payload refers to, the payload is None.
     """
     try:
         return _line(json_of(text), text, unpacker)
@@ -179,7 +182,7 @@ def _line(values: Json, text: bytes, unpacker: Unpacker | None) -> Line:
 
 
 def ids_in(values: Json) -> list[str] | None:
-    """Return the messages that a line is about, or that were declared lost before."""
+    """Return the ids of messages that a line is about, or that were declared lost before."""
     ids = values.missing if values.message_ids is None else values.message_ids
     if ids is None:
         return None

@@ -1,8 +1,8 @@
-"""Stream of journal lines with acknowledgements, recoveries and alarms while it arrives.
+"""Stream of journal lines that reports acknowledgements, recoveries and alarms as lines arrive.
 
-State is kept for each participant, so an alarm needs no other participant. A timer raises it even
-if no line comes any more. A join of two streams would report unacknowledged messages only while
-other acknowledgements come, so it would fail when it matters.
+The state is kept for each participant, so an alarm needs no data of other participants. A timer
+raises alarms even if no more lines arrive. A join of two streams would only report unacknowledged
+messages while other acknowledgements come.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pyspark.sql.types import StructField, StructType
 from .schemas import FLAG, NUMBER, TEXT
 
 PATIENCE_MS: Final = 300_000
-"""Time that a message may be unacknowledged or missing before it is an alarm."""
+"""Time that a message may be unacknowledged or missing before an alarm is raised."""
 WATCHED: Final = (
     "message_logged",
     "message_acknowledged",
@@ -44,17 +44,18 @@ NOTICE: Final = StructType(
         StructField("after_ms", NUMBER),
     ]
 )
-"""Kind: `acknowledged`, `failed`, `recovered` or `lost`. Alarms are `unacknowledged` and `missing`.
-`forgotten` is a message that is not watched any more. `at_ms` is the time, and the age counts since
-the message was accepted, or first missed."""
+"""Columns of a notice, whose `kind` is `acknowledged`, `failed`, `recovered` or `lost`. Alarms have
+the kinds `unacknowledged` and `missing`. The kind `forgotten` means that a message is no longer
+watched. `at_ms` is the time of the notice, and `after_ms` the age of the message."""
 UNACKNOWLEDGED: Final = "unacknowledged"
 MISSING: Final = "missing"
 KEEP_MS: Final = 86_400_000
-"""Time for which an open message is watched after it was accepted, or first missed."""
+"""Time for which an open message is watched after it was accepted or first missing."""
 MAX_OPEN: Final = 10_000
-"""Maximum number of watched open messages of a participant. The oldest are evicted."""
+"""Maximum number of open messages that are watched for one participant. Beyond the maximum, the
+oldest open messages are evicted."""
 TRIES: Final = 5
-"""Number of starts of a query whose source does not start in time."""
+"""Maximum number of attempts to start a query whose source does not start in time."""
 LOOK_S: Final = 0.2
 NOT_CONNECTED: Final = "Python worker failed to connect back"
 _EMPTY_BATCHES: Final = "spark.sql.streaming.noDataMicroBatches.enabled"
@@ -66,11 +67,11 @@ _OPEN: Final = StructType(
 _CLOCK: Final = StructType([StructField("newest_ms", NUMBER), StructField("read_ms", NUMBER)])
 _COLUMNS: Final = ("at_ms", "event", "message_id", "first_segment_id", "message_ids")
 WatchedLine = tuple[int, str, str | None, str | None, Iterable[str] | None]
-"""Columns `at_ms`, `event`, `message_id`, `first_segment_id` and `message_ids`."""
+"""Columns `at_ms`, `event`, `message_id`, `first_segment_id` and `message_ids` of a line."""
 
 
 class Notice(NamedTuple):
-    """Notice about a message."""
+    """Notice about a message, such as its acknowledgement."""
 
     kind: str
     message_id: str
@@ -79,28 +80,28 @@ class Notice(NamedTuple):
 
 
 class Open(NamedTuple):
-    """Message that is neither delivered nor acknowledged yet."""
+    """Open message, which is not delivered or not acknowledged yet."""
 
     kind: str
-    """Kind: `UNACKNOWLEDGED` for an own message, `MISSING` for one that is known only by
-    reference."""
+    """Kind of the open message, `UNACKNOWLEDGED` (own) or `MISSING` (known only by reference)."""
     since_ms: int
     is_alarmed: bool = False
 
 
 @dataclass(slots=True)
 class Watch:
-    """Open messages of one participant. Its time is that of its journal, and continues with our
-    clock when no line comes."""
+    """Open messages of one participant. Time is that of the journal's lines, and continues with
+    this machine's clock between lines."""
 
     open: dict[str, Open] = field(default_factory=dict)
     newest_ms: int = 0
-    """Time of the newest line."""
+    """Time of the participant's newest line."""
     read_ms: int = 0
-    """Time at which that line was read, by our clock."""
+    """Time at which the newest line was read, by this machine's clock."""
 
     def take(self, lines: Iterable[WatchedLine], now_ms: int) -> Iterator[Notice]:
-        """Process new lines. Return notices of the messages that they close."""
+        """Process new lines of a participant. For each message that the lines close, `take` yields
+        a notice."""
         for line in lines:
             if line[0] > self.newest_ms:
                 self.newest_ms, self.read_ms = line[0], now_ms
@@ -109,7 +110,7 @@ class Watch:
             yield self._forgotten(message_id, self.newest_ms)
 
     def due(self, now_ms: int, patience_ms: int) -> Iterator[Notice]:
-        """Return an alarm for each message that has been open for too long, once."""
+        """Yield an alarm once for each message that has been open for too long."""
         at_ms = self.newest_ms + max(0, now_ms - self.read_ms)
         for message_id, one in list(self.open.items()):
             after_ms = at_ms - one.since_ms
@@ -120,7 +121,8 @@ class Watch:
                 yield self._forgotten(message_id, at_ms)
 
     def next_ms(self, patience_ms: int) -> int | None:
-        """Return the time of the next call of `due`, by our clock, or None if nothing is open."""
+        """Return the time of the next call of `due` by this machine's clock, or None without open
+        messages."""
         keep_ms = max(KEEP_MS, patience_ms)
         times = (
             one.since_ms + (keep_ms if one.is_alarmed else patience_ms)
@@ -165,13 +167,13 @@ class Watch:
 
 
 class Watcher(StatefulProcessor):
-    """Keeper of each participant's `Watch` in Spark's state, with one timer."""
+    """Processor that keeps each participant's `Watch` in Spark's state, with a timer."""
 
     def __init__(self, patience_ms: int) -> None:
         self._patience_ms = patience_ms
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Declare the state of the processor."""
+        """Declare the state of the processor to Spark."""
         self._handle = handle
         self._open = handle.getMapState("open", _KEY, _OPEN)
         self._clock = handle.getValueState("clock", _CLOCK)
@@ -179,14 +181,14 @@ class Watcher(StatefulProcessor):
     def handleInputRows(
         self, key: tuple[str, str], rows: Iterator[Row], timerValues: TimerValues
     ) -> Iterator[Row]:
-        """Process the new lines of a participant."""
+        """Process the new lines of a participant, and yield notices."""
         lines = sorted((tuple(row[name] for name in _COLUMNS) for row in rows), key=_at_ms)
         return self._notices(key, lines, timerValues)
 
     def handleExpiredTimer(
         self, key: tuple[str, str], timerValues: TimerValues, expiredTimerInfo: ExpiredTimerInfo
     ) -> Iterator[Row]:
-        """Raise the due alarms."""
+        """Yield the alarms of a participant that are due."""
         return self._notices(key, [], timerValues)
 
     def _notices(
@@ -216,10 +218,10 @@ class Watcher(StatefulProcessor):
 
 
 def notices(journal: DataFrame, *, patience_ms: int = PATIENCE_MS) -> DataFrame:
-    """Return the notices of a stream of `sds_journal` (`NOTICE`).
+    """Return the notices about a stream of `sds_journal`, with the columns of `NOTICE`.
 
-    State needs RocksDB, which `session.session` selects. A timer needs batches without lines, so
-    give the query a `trigger(processingTime=…)`, and start it with `start`.
+    The state of the stream needs RocksDB, which `session.session` selects. The timer needs batches
+    without lines, so use `trigger(processingTime=…)` and `start`.
     """
     return (
         journal.where(journal.event.isin(*WATCHED))
@@ -232,12 +234,12 @@ def notices(journal: DataFrame, *, patience_ms: int = PATIENCE_MS) -> DataFrame:
 def start(
     writer: DataStreamWriter, directory: str, *, until_now: bool = False, tries: int = TRIES
 ) -> StreamingQuery:
-    """Start a query that writes into a directory. It runs on, or ends at the present end of the
-    journals.
+    """Start a query that writes into a folder. The query runs without end, or until the present end
+    of the journals.
 
-    Spark gives the Python process of a streaming source ten seconds to start, which is too short on
-    a busy machine. The query is then started again. A query with timers that should end must not
-    run batches without lines, because it would never end.
+    Spark gives the Python process of a streaming source only ten seconds to start. On a busy
+    machine that may be too short, so the query is started again. With `until_now`, the query must
+    not run batches without lines, because it would never end.
 
     Raises:
         StreamingQueryException: the query failed for another reason, or `tries` times.

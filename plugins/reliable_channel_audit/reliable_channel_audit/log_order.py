@@ -1,4 +1,4 @@
-"""Log of a participant, reconstructed from the positions of its messages."""
+"""Log of a participant, reconstructed from the positions in its journal."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from itertools import pairwise, repeat
 from typing import Final, NamedTuple
 
 Entry = tuple[int, str, str, bytes]
-"""Fields of the class `Landed`."""
+"""Fields of a `Landed` as a plain tuple."""
 HOUR_MS: Final = 3_600_000
 _SUM_BYTES: Final = 16
 SUMS: Final = 1 << 8 * _SUM_BYTES
 
 
 class Landed(NamedTuple):
-    """Message in a log. Equal logs have equal ones in equal order."""
+    """Message at a position of a log. Equal logs have equal messages in the same order."""
 
     lamport_timestamp: int
     message_id: str
@@ -26,15 +26,15 @@ class Landed(NamedTuple):
 
     @property
     def key(self) -> tuple[int, str]:
-        """Return the sort key (LIP 109: Lamport timestamp, then id)."""
+        """Sort key of LIP 109, Lamport timestamp and then message id."""
         return self.lamport_timestamp, self.message_id
 
 
 class LogOrder:
-    """Log that puts each message where the participant reported it.
+    """Log in which each message is at the position that its participant reported.
 
-    Positions count from the oldest kept entry, so evicted entries are counted along. The entries
-    from before the beginning of the journal stay unknown.
+    Positions count from the oldest kept entry, so the log also counts evicted entries. Entries from
+    before the beginning of the journal are unknown.
     """
 
     def __init__(self) -> None:
@@ -54,30 +54,29 @@ class LogOrder:
 
     @property
     def is_partial(self) -> bool:
-        """True if there are entries from before the beginning of the journal."""
+        """True if the log has entries from before the beginning of the journal."""
         return self._unknown > 0
 
     def go_on(self, log_length: int) -> None:
-        """Begin another session with a number of entries."""
+        """Begin another session of the participant with the given number of entries."""
         self._evicted = 0
         self._unknown = max(0, log_length - len(self.entries))
         del self.entries[: max(0, len(self.entries) - log_length)]
 
     def lose(self) -> None:
-        """Note that entries were in unreadable lines, so positions are unreliable from here on."""
+        """Note that entries are in unreadable lines, so later positions are unreliable."""
         self._unknown = max(1, self._unknown)
 
     def restore(self, entry: Landed) -> None:
-        """Add a message that was in the log when the session began."""
+        """Add a message that was already in the log when the session began."""
         self._unknown = max(0, self._unknown - 1)
         self.entries.insert(bisect_left(self.entries, entry), entry)
 
     def land(self, entry: Landed, position: int, evicted: int, at_ms: int) -> None:
-        """Insert a message at its position.
+        """Insert a message at its reported position.
 
-        In one step several messages may be inserted, and each line has the number of evicted
-        entries at the end of the step. A position is correct if it lies between its meanings before
-        and after the step.
+        A step may insert several messages, and each line has the number of evicted entries after
+        it. A position is accepted if it is correct for some moment of the step.
         """
         if evicted != self._evicted:
             self._step = at_ms, self._evicted
@@ -93,11 +92,11 @@ class LogOrder:
         self.entries.insert(max(0, place), entry)
 
     def forget(self, message_id: str) -> None:
-        """Remove a message that was forged."""
+        """Remove a message that turned out to be forged."""
         self.entries = [entry for entry in self.entries if entry.message_id != message_id]
 
     def digest(self) -> str:
-        """Return the hex digest of all entries, and of their order if it differs from
+        """Return the hex digest of all entries, and of their order if it is not that of
         `Landed.key`."""
         if all(one.key <= other.key for one, other in pairwise(self.entries)):
             return digest_of(hours_of(self.entries, repeat(0)))
@@ -105,14 +104,14 @@ class LogOrder:
 
 
 class Hour(NamedTuple):
-    """Messages of a log in one hour of Lamport time. Logs with the same messages have equal
-    `entries` and `total`, in any order."""
+    """Summary of the log messages in one hour of Lamport timestamps. Logs with the same messages
+    have equal `entries` and `total`, in any order of messages."""
 
     entries: int
     total: int
-    """Sum of their digests, modulo 2 ** 128."""
+    """Sum of the messages' digests, modulo 2 ** 128."""
     first_ms: int
-    """Time at which the first of them entered."""
+    """Time when the first message of the hour entered the log."""
     last_ms: int
 
     def __add__(self, other: Hour) -> Hour:  # type: ignore[override]
@@ -125,7 +124,7 @@ class Hour(NamedTuple):
 
 
 def hours_of(entries: Iterable[Entry], at_ms: Iterable[int]) -> dict[int, Hour]:
-    """Count entries that entered the log at these times, by the beginning of their hour (ms)."""
+    """Return summaries of log entries, by the beginning of the hour (ms)."""
     times: defaultdict[int, list[int]] = defaultdict(list)
     totals: defaultdict[int, int] = defaultdict(int)
     for entry, entered_ms in zip(entries, at_ms, strict=False):
@@ -139,7 +138,7 @@ def hours_of(entries: Iterable[Entry], at_ms: Iterable[int]) -> dict[int, Hour]:
 
 
 def together(one: Mapping[int, Hour], other: Mapping[int, Hour]) -> dict[int, Hour]:
-    """Return the hours in which two logs have different messages."""
+    """Return the hours of two logs that have no message in common, with the same hours added up."""
     return {
         **one,
         **{at: one[at] + hour if at in one else hour for at, hour in other.items()},
@@ -147,7 +146,7 @@ def together(one: Mapping[int, Hour], other: Mapping[int, Hour]) -> dict[int, Ho
 
 
 def digest_of(hours: Mapping[int, Hour]) -> str:
-    """Return the hex digest of a log in order."""
+    """Return the hex digest of an ordered log, from its hours."""
     entries = sum(hour.entries for hour in hours.values())
     total = sum(hour.total for hour in hours.values()) % SUMS
     return f"{total:032x}-{entries}"
@@ -160,7 +159,7 @@ def entry_digest(entry: Entry) -> bytes:
 
 
 def first_difference(one: Sequence[str], other: Sequence[str]) -> int | None:
-    """Return the first place at which two orders of the same ids differ, or None."""
+    """Return the first position at which two orders of the same ids differ, or None."""
     return next(
         (i for i, pair in enumerate(zip(one, other, strict=True)) if pair[0] != pair[1]), None
     )

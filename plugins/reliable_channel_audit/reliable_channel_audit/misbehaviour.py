@@ -1,7 +1,6 @@
-"""Messages of others that no honest member sends, as one participant saw them.
+"""Messages from others that no honest member sends, as one participant received them.
 
-They are figures, not findings, because any program that may publish on a topic could have sent them
-under any name.
+The messages are figures, not findings, because any program could have sent them under any name.
 """
 
 from __future__ import annotations
@@ -16,12 +15,13 @@ from reliable_channel.spi import Message, set_bits
 from .lines import WIRE_IN, Line
 
 MAX_FILL: Final = 0.99
-"""Share of set bits from which a bloom filter is suspicious, because a full one acknowledges every
-message. At its capacity half of the bits are set. js-waku never empties its filter and reaches this
-value after about 70,000 messages."""
+"""Share of set bits beyond which a bloom filter is suspicious, because it acknowledges everything.
+A filter at its capacity has half of its bits set. js-waku never empties its filter, and sets 99 %
+of the bits after about 70,000 messages."""
 MAX_SENDERS: Final = 1_000
-"""Maximum number of names that are counted separately (the first ones). Invented names cost
-nothing, and the first ones show the beginning. Later names are counted together."""
+"""Maximum number of sender names that are counted separately, in order of their appearance. Anybody
+can invent names without cost, and the first names show how it began. Later names are counted
+together as one."""
 OTHERS: Final = f"others, after the first {MAX_SENDERS:,} names"
 DISHONEST: Final = frozenset(
     reason.value
@@ -36,19 +36,18 @@ DISHONEST: Final = frozenset(
         RejectionReason.EXCESSIVE_REFERENCES,
     )
 )
-"""Reasons for refused messages that no honest member sends. Other reasons come from different
-settings, or from a receiver without room."""
+"""Reasons for refusals of messages that no honest member sends. Other refusals have harmless
+causes, such as different settings or a receiver without room."""
 
 
 class Deed(NamedTuple):
-    """Misbehaviour of one kind by a sender, as a participant saw it: the first time, and the
-    number."""
+    """Misbehaviour of one kind by one sender, with its first time and its number."""
 
     channel_id: str
     participant_id: str
     life: int
     sender: str
-    """Name in the message, quoted; a text for no name; or `OTHERS`."""
+    """Name in the message in quotation marks, or a text for an empty name, or `OTHERS`."""
     what: str
     message_id: str
     at_ms: int
@@ -56,13 +55,13 @@ class Deed(NamedTuple):
 
 
 class Names:
-    """Set of names that strangers use. Only a limited number are counted separately."""
+    """Names of unknown senders, of which only a limited number is counted separately."""
 
     def __init__(self) -> None:
         self._known: set[str] = set()
 
     def known_as(self, sender_id: str) -> str:
-        """Return the name, quoted, or the name under which it is counted."""
+        """Return the name in quotation marks, or the name under which it is counted."""
         name = f"{sender_id!r:.80}" if sender_id else "a participant without a name"
         if name not in self._known and len(self._known) >= MAX_SENDERS:
             return OTHERS
@@ -71,7 +70,7 @@ class Names:
 
 
 class Misbehaviour:
-    """Counter of misbehaviour by sender, from the lines of a life in order."""
+    """Counter of misbehaviour by sender, from a participant's journal lines in order."""
 
     def __init__(self, whose: tuple[str, str, int]) -> None:
         self._whose = whose
@@ -82,7 +81,7 @@ class Misbehaviour:
         return iter(self._deeds.values())
 
     def add(self, line: Line, message: Message | None, at_ms: int) -> None:
-        """Process a line, and the message that it carries."""
+        """Process the next line of the journal, with the message in the line."""
         sender_id, message_id = line.sender_id or "", line.message_id or ""
         match line.event:
             case "message_rejected":

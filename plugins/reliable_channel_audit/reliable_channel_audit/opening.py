@@ -1,4 +1,4 @@
-"""Decryption of payloads in workers, which make the encryption themselves."""
+"""Decryption of payloads in Spark's worker processes, each of which makes its own encryption."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ import anyio
 from reliable_channel.spi import DecryptionFailed, Encryption, make_encryption, process_registry
 
 EncryptionFactory = Callable[[], Encryption]
-"""Function that makes an encryption in a worker. It must be picklable, its result need not be."""
+"""Function that makes an encryption in a worker process. The function must be picklable, but its
+result need not be."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamedEncryption:
-    """Encryption of `ReliableChannel(encryption=url)` and `--encryption`. Workers need its plugin,
-    and must see its key file."""
+    """Encryption that is given by a URL, as in `ReliableChannel(encryption=url)` and
+    `--encryption`. Worker processes need the encryption's plugin and its key file."""
 
     url: str
     channel_id: str
@@ -40,9 +41,10 @@ class Unopened:
 
 
 def opened(encryption: Encryption, sealed: Sequence[bytes | None]) -> list[bytes | Unopened | None]:
-    """Decrypt payloads one after the other, even if some fail. None stays None.
+    """Return the decrypted payloads in order, with the reason in place of those that fail. For a
+    payload None, the result is also None.
 
-    It runs a new event loop, so callers must not have one.
+    The function runs an event loop of its own, so the caller must not run in one.
     """
 
     async def open_all() -> list[bytes | Unopened | None]:

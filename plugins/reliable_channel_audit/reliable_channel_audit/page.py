@@ -1,4 +1,4 @@
-"""Report as one HTML page without other files, from plain values."""
+"""Report as one HTML page without other files, made from plain values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from .timeline import LEGEND, TimeBucket, draw_timeline
 from .verdict import NO_CASE, Behind, Value, Verdict
 
 MAX_ROWS: Final = 200
-"""Maximum number of table rows on the page. The Parquet files have all."""
+"""Maximum number of rows in a table of the page. The Parquet files of the report contain all
+rows."""
 MAX_IN_MATRIX: Final = 40
 """Maximum number of participants in the table of promises, those with findings first."""
 MAX_STEPS_SHOWN: Final = 40
@@ -29,7 +30,7 @@ TIMES: Final = {
     "owed_from_ms": "wants from",
     "since_ms": "since",
 }
-"""Columns with times, which the page shows in UTC."""
+"""Columns that contain times, which the page shows in UTC."""
 HEADLINES: Final = {
     Value.KEPT: "Every promise that was put to the test was kept",
     Value.BROKEN: "Broken promises",
@@ -110,16 +111,16 @@ class Subject:
     begin_ms: int
     end_ms: int
     formats: Sequence[str] = ()
-    """Versions of the journals."""
+    """Versions of the journals' format."""
     options: Mapping[str, str] | None = None
-    """Options that differ from the defaults, by name."""
+    """Options of the channel that differ from the defaults, by name."""
     settle_ms: int = 0
     version: str = ""
-    """Data of the audit."""
+    """Name and version of the audit program."""
 
 
 CaseTable = Mapping[tuple[str, str], tuple[int, str | None]]
-"""Cases by participant and audit, and reasons why some could not be judged."""
+"""Number of cases by participant and audit, with the reason for unjudged cases."""
 
 
 def page(
@@ -132,7 +133,8 @@ def page(
     *,
     leading: Iterable[str] = (),
 ) -> str:
-    """Return the whole page: deliveries first, then promises. `section` makes the `sections`."""
+    """Return the whole page, with deliveries before promises. `sections` are made by the function
+    `section`."""
     body = [
         f'<h1 class="{found.value.value}">{HEADLINES[found.value]}</h1>',
         *_judged(found, subject),
@@ -152,7 +154,7 @@ def page(
 def section(
     title: str, about: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], drawn: str = ""
 ) -> str:
-    """A table with its title and what it shows, or what is drawn in its place."""
+    """Return a section with a title, an explanation, and a table or a drawing."""
     if not rows and not drawn:
         return f'<p class="about">{escape(title)}: none.</p>'
     filled = _table(columns, rows) if rows else ""
@@ -161,7 +163,7 @@ def section(
 
 
 def worst_participants(found: Verdict, participants: Iterable[str]) -> list[str]:
-    """Return the participants of the table of promises: those with findings first, then by name."""
+    """Return the participants in the table of promises, those with findings first."""
     counts = Counter(each.participant_id for each in found.findings)
     every = sorted({*participants, *counts}, key=lambda name: (-counts[name], name))
     return sorted(every[:MAX_IN_MATRIX])
@@ -188,7 +190,7 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 
 
 def title_of(column: str) -> str:
-    """Return the name of a column on the page."""
+    """Return the heading of a column on the page."""
     return TIMES.get(column, column).removesuffix("_id").replace("_", " ")
 
 
@@ -387,6 +389,6 @@ def _set_aside(found: Verdict) -> Iterator[str]:
 
 
 def as_json(found: Verdict, evidence: Sequence[Evidence]) -> str:
-    """Return the output of `check --json`."""
+    """Return the verdict and its evidence as the output of `check --json`."""
     shown = [each.to_dict() for each in evidence]
     return json.dumps(json.loads(found.to_json()) | {"evidence": shown}, indent=1) + "\n"

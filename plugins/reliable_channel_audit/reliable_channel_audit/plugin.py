@@ -17,7 +17,7 @@ COMMANDS: Final = {
     "compare": "Compare delivery rate, latency, holes and repairs of runs, scenarios and "
     "implementations.",
 }
-"""Names of the commands, with the first paragraph of their help."""
+"""Names of the audit commands, each with the first paragraph of its help."""
 
 
 @hookimpl

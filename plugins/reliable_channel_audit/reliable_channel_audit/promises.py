@@ -1,7 +1,7 @@
-"""Promises whose judgement needs more than one participant, for plain values.
+"""Promises that are judged by comparing several participants, from plain values.
 
-Most of them concern one message. The entries of all participants about a message can be judged
-separately, so any share of the messages gives a share of the answer (`tables.comparing`).
+Most promises are about one message. Each message can be judged separately, so any share of the
+messages gives a share of the result.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ NO_JOURNAL_KNOWS: Final = " refers to it, and no journal knows it"
 NOT_SENT: Final = "its sender, whose journal is here, did not send it"
 ENDS_EARLY: Final = "its journal ends before it does"
 NOBODY: Final = ""
-"""Participant of a finding that no journal assigns to anyone."""
+"""Participant of a finding that no journal assigns to a participant."""
 HOUR_MS: Final = 3_600_000
 ACROSS: Final = (
     Audit.DELIVERY,
@@ -48,15 +48,15 @@ ACROSS: Final = (
     Audit.REFERENCES,
     Audit.ACKNOWLEDGEMENTS,
 )
-"""Audits that need all journals of a channel."""
+"""Audits that need the journals of all participants."""
 Whose = tuple[str, str]
-"""Channel and participant of a journal."""
+"""Channel and participant that a journal belongs to."""
 MessageKey = tuple[str, str]
-"""Channel and message of a case."""
+"""Channel and message that a case is about."""
 
 
 class Context:
-    """Knowledge of all participants: their lives, clocks, and gaps in their journals."""
+    """Knowledge about all participants, their logs, their clocks, and gaps in their journals."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Context:
             self._add(Gap(*whose, 0, end_ms + 1, ALWAYS_MS[1], ENDS_EARLY))
 
     def of_channel(self, channel_id: str) -> Context:
-        """Return the same with only the lives of one channel."""
+        """Return a context with only the participants of one channel."""
         own = copy(self)
         own.lives = [life for life in self.lives if life.channel_id == channel_id]
         return own
@@ -128,17 +128,17 @@ class Context:
         }
 
     def settle_ms(self, channel_id: str) -> int:
-        """Return how long a message may be on its way in this channel."""
+        """Return the maximum time that a message may be on its way in a channel (ms)."""
         return self._settles[channel_id] if self._settle_ms is None else self._settle_ms
 
     def unknown_clock(self, whose: Whose) -> str:
-        """Return the reason why the times of a participant cannot be compared with those of others,
-        or an empty text."""
+        """Return the reason why a participant's times cannot be compared with others', or an empty
+        text."""
         offset = self.offsets.get(whose)
         return "" if offset is None else offset.why
 
     def gap(self, whose: Whose, from_ms: int, to_ms: int) -> Gap | None:
-        """Return a gap of a participant's journal within a time, or None."""
+        """Return a gap of a participant's journal in a time range, or None."""
         return next(
             (
                 gap
@@ -149,15 +149,15 @@ class Context:
         )
 
     def may_have(self, whose: Whose, at_ms: int) -> bool:
-        """Return True if another participant's journal ends so shortly before a time that later
-        lines may not have been read."""
+        """Return True if another journal ends so shortly before a time that it may lack later
+        lines."""
         return any(
             other[0] == whose[0] and other != whose and 0 < at_ms - end_ms <= SETTLE_MS
             for other, end_ms in self.ends_ms.items()
         )
 
     def gap_of_others(self, whose: Whose, from_ms: int, to_ms: int) -> Gap | None:
-        """Return a gap of another participant's journal within a time, or None."""
+        """Return a gap of another participant's journal in a time range, or None."""
         others = (each for each in self._gaps.get(whose[0], {}) if each != whose[1])
         found = (self.gap((whose[0], each), from_ms, to_ms) for each in others)
         return next(filter(None, found), None)
@@ -165,30 +165,31 @@ class Context:
 
 @dataclass(slots=True)
 class Compared:
-    """Results of comparing participants."""
+    """Results of comparing the participants of a channel."""
 
     findings: list[Finding] = field(default_factory=list)
     on_the_way: int = 0
-    """Pairs of message and participant for which it is too early to judge."""
+    """Number of pairs of message and participant for which a judgement is too early."""
     unjudged: dict[Audit, str] = field(default_factory=dict)
-    """Reasons why cases cannot be judged."""
+    """Reasons why cases could not be judged, by audit."""
     behind: dict[Whose, tuple[int, int]] = field(default_factory=dict)
-    """Number of messages that a participant lacks at the end, and the time when the first one was
-    accepted."""
+    """Number of messages that each participant lacks at the end, and the time of the first of
+    them."""
     lost: Counter[tuple[str, str, str, int]] = field(default_factory=Counter)
-    """Undelivered messages, by channel, sender, receiver and hour."""
+    """Number of undelivered messages, by channel, sender, receiver and hour."""
 
     def lacks(self, whose: Whose, since_ms: int, messages: int = 1) -> None:
-        """Count the messages that a participant lacks."""
+        """Count messages that a participant lacks at the end."""
         count, first_ms = self.behind.get(whose, (0, since_ms))
         self.behind[whose] = count + messages, min(first_ms, since_ms)
 
     def cannot_judge(self, audit: Audit, participant_id: str, why: str) -> None:
-        """Note a reason. Of several, always the same one is kept."""
+        """Note a reason why an audit cannot judge a case. Of several reasons, the one that is kept
+        does not depend on their order."""
         self.add_reason(audit, not_judged(participant_id, why))
 
     def add_reason(self, audit: Audit, reason: str) -> None:
-        """Note a reason that `cannot_judge` returned."""
+        """Note a reason that `cannot_judge` has made into a text."""
         self.unjudged[audit] = min(reason, self.unjudged.get(audit, reason))
 
 
@@ -199,8 +200,9 @@ def compare_messages(
     acknowledgements: Iterable[Acknowledgement],
     orphans: Iterable[Orphan],
 ) -> tuple[Compared, dict[MessageKey, list[Delivery]]]:
-    """Judge everything about single messages. A share of the messages must contain everything about
-    them, and all failures. Return messages that were not sent, for `invented`."""
+    """Judge all promises about single messages. A share of the messages must contain all facts
+    about them, and all failures. The messages that were not sent are also returned, for `invented`.
+    """
     result = Compared()
     holders: defaultdict[MessageKey, list[Delivery]] = defaultdict(list)
     for each in deliveries:
@@ -229,11 +231,10 @@ def undelivered(
     false: Mapping[MessageKey, object],
     result: Compared,
 ) -> None:
-    """Find messages that were accepted, but not delivered to a participant that wanted them and was
-    present later.
+    """Find accepted messages that were not delivered to a participant that wanted them.
 
-    A message whose failure was emitted to its sender does not count, nor does one that was
-    `not_sent`. Times are corrected by the certain leads of clocks.
+    A message that failed for its sender, or that was `not_sent`, does not count. Times are
+    corrected by the certain leads of clocks.
     """
     outcomes = list(outcomes)
     failures = {(each.channel_id, each.message_id) for each in outcomes if each.is_failure}
@@ -313,9 +314,9 @@ def acknowledged_and_lost(
     acknowledgements: Iterable[Acknowledgement],
     result: Compared,
 ) -> None:
-    """Find own messages that were acknowledged, and that no other journal has.
+    """Find own messages that were acknowledged although no other journal has them.
 
-    If a participant left no journal, it may be the one that has them.
+    A participant without a journal may have a message that no journal has.
     """
     for each in acknowledgements:
         if each.acknowledged_ms is None or each.channel_id in context.partial:
@@ -340,7 +341,7 @@ def orphaned(
     orphans: Iterable[Orphan],
     result: Compared,
 ) -> None:
-    """Find references to messages that no journal contains, at each participant once."""
+    """Find references to messages that no journal contains, once at each participant."""
     for each in sorted(set(orphans)):
         if each.channel_id in context.partial or (each.channel_id, each.message_id) in holders:
             continue
@@ -357,8 +358,7 @@ def orphaned(
 def not_sent(
     context: Context, holders: Mapping[MessageKey, Sequence[Delivery]], result: Compared
 ) -> dict[MessageKey, list[Delivery]]:
-    """Return messages in logs that their sender did not send, although its journal covers that
-    time.
+    """Return messages in logs that their sender did not send, according to its journal.
 
     A sender that received the message from others did not send it either. Times are corrected by
     the certain leads of clocks.
@@ -390,9 +390,8 @@ def not_sent(
 def invented(
     false: Mapping[MessageKey, Sequence[Delivery]], dispatches: Iterable[Dispatch]
 ) -> Iterator[Finding]:
-    """Return messages that were `not_sent`, with the participant that sent them without receiving
-    them, or that has them although they never arrived. If no journal shows it, no participant is
-    named."""
+    """Yield a finding for each message that was `not_sent`, with the participant that invented it.
+    If no journal shows the inventor, the finding names no participant."""
     hashes = {
         (each.channel_id, each.message_hash): message
         for message, held in false.items()
@@ -414,7 +413,7 @@ def invented(
 
 
 def without_journal(lives: Iterable[Life], heard: Iterable[HeardSender]) -> list[tuple[str, str]]:
-    """Return channel and name of each participant that was heard and left no journal."""
+    """Return channel and name of each participant that sent messages but left no journal."""
     here = {life[:2] for life in lives}
     return sorted({(each.channel_id, each.sender_id) for each in heard} - here)
 
@@ -422,7 +421,7 @@ def without_journal(lives: Iterable[Life], heard: Iterable[HeardSender]) -> list
 def unknowns(
     judged: Iterable[Coverage], context: Context, unjudged: Mapping[Audit, str]
 ) -> dict[str, str]:
-    """Return the reasons by audit why its promise is unknown."""
+    """Return the reasons why promises are unknown, by audit."""
     cases: Counter[tuple[str, str]] = Counter()
     why = {audit.value: unjudged[audit] for audit in Audit if audit in unjudged}
     for whose, offset in sorted(context.offsets.items()):
@@ -437,7 +436,7 @@ def unknowns(
 
 
 def not_judged(participant_id: str, why: str) -> str:
-    """Return the text of a reason about one participant."""
+    """Return the reason for one participant as a text."""
     return f"at {participant_id}: {why}"
 
 
@@ -446,8 +445,8 @@ def reasons(
     cases: Mapping[tuple[str, str], int],
     unheard: Iterable[tuple[str, str]],
 ) -> dict[str, str]:
-    """Return the reasons by audit why it is unknown, from the number of journals, cases and
-    participants without a journal in each channel."""
+    """Return the reasons why audits are unknown, from counts of journals, cases and missing
+    journals."""
     found: dict[str, str] = {}
     if not journals:
         return {audit.value: "no journal" for audit in ESSENTIAL}
@@ -466,8 +465,8 @@ def reasons(
 
 
 def ids_of_several(holders: Mapping[MessageKey, Sequence[Delivery]]) -> Iterator[Finding]:
-    """Return the places where a log has another message under an id than its sender accepted, or
-    most others have."""
+    """Yield findings about logs with another message under an id than its sender or most logs
+    have."""
     for held in holders.values():
         counts = Counter(_meaning(each) for each in held)
         if len(counts) == 1:
@@ -482,10 +481,10 @@ def ids_of_several(holders: Mapping[MessageKey, Sequence[Delivery]]) -> Iterator
 
 
 def unequal_logs(lives: Sequence[Life], deliveries: Iterable[Delivery]) -> Iterator[Finding]:
-    """Return the places where the order of a log first differs from that of most others.
+    """Yield findings about the places at which the order of a log first differs from most others.
 
-    Logs in order have one order, so only those of `disordered` are needed. Only common messages
-    count, because `undelivered` judges missing ones.
+    Logs in Lamport order have the same order, so only logs that are `disordered` are needed. Only
+    messages in both logs count, because `undelivered` judges missing messages.
     """
     compared = disordered(lives)
     logs: defaultdict[tuple[str, str, int], list[tuple[int, str]]] = defaultdict(list)
@@ -507,12 +506,12 @@ def unequal_logs(lives: Sequence[Life], deliveries: Iterable[Delivery]) -> Itera
 
 
 def difference(position: int, model_id: str, message_id: str) -> str:
-    """Return the text of a finding about two logs that differ."""
+    """Return the text of a finding about two logs with different orders."""
     return f"position {position} of what both have is {message_id} in the log of {model_id}"
 
 
 def disordered(lives: Iterable[Life]) -> list[tuple[Life, list[Life]]]:
-    """Return for each channel a life whose log most others share, and the lives whose order may
+    """Return for each channel a participant with the most common log, and logs whose order may
     differ."""
     channels: defaultdict[str, list[Life]] = defaultdict(list)
     for life in sorted(lives):
@@ -531,7 +530,7 @@ def disordered(lives: Iterable[Life]) -> list[tuple[Life, list[Life]]]:
 
 
 def twice_at_a_time(lives: Iterable[Life]) -> Iterator[Finding]:
-    """Find participants with two journals of the same time."""
+    """Yield findings about participants that have two journals for the same time."""
     by_begin = sorted(lives, key=lambda life: (life[:2], life.opened_ms, life.life))
     for before, life in pairwise(by_begin):
         if before[:2] == life[:2] and life.opened_ms < before.until_ms:
@@ -540,7 +539,7 @@ def twice_at_a_time(lives: Iterable[Life]) -> Iterator[Finding]:
 
 
 def hour_of(at_ms: int) -> int:
-    """Return the beginning of the hour of a time (ms)."""
+    """Return the beginning of the hour that contains a time (ms)."""
     return at_ms - at_ms % HOUR_MS
 
 

@@ -1,4 +1,4 @@
-"""Delivery rate and latency of a channel, by hour, and by sender and receiver."""
+"""Delivery rates and latencies of a channel, also by hour, and by sender and receiver."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from .promises import hour_of
 from .verdict import MAX_FINDINGS, Lost, Rate
 
 LEVELS: Final = {"p50_ms": 0.5, "p90_ms": 0.9, "p99_ms": 0.99, "max_ms": 1.0}
-"""Shares of deliveries for which the latency is given."""
+"""Shares of deliveries whose latencies are reported (such as the median)."""
 Group = tuple[str, int | None, str | None, str | None]
-"""Channel, with the hour or the sender and receiver of a part of its deliveries."""
+"""Channel, with the hour or the sender and receiver of a group of deliveries."""
 
 
 def rates(
@@ -22,7 +22,8 @@ def rates(
     lost: Iterable[Lost],
     ahead_ms: Mapping[tuple[str, str], int],
 ) -> list[Rate]:
-    """Count deliveries to others, and losses. Times are corrected by the leads of clocks."""
+    """Return delivery rates, from deliveries to others and from losses. Times are corrected by the
+    leads of clocks."""
     accepted: dict[tuple[str, str], tuple[bool, int]] = {}
     for each in deliveries:
         key = each.channel_id, each.message_id
@@ -40,7 +41,7 @@ def rates(
 
 
 def rated(delays: Mapping[Group, Sequence[int]], lost: Iterable[Lost]) -> list[Rate]:
-    """Return rates from sorted latencies and from losses."""
+    """Return delivery rates, from sorted latencies and from losses."""
     losses = Counter[Group]()
     for one in lost:
         for group in _groups(*one[:4]):
@@ -50,13 +51,15 @@ def rated(delays: Mapping[Group, Sequence[int]], lost: Iterable[Lost]) -> list[R
 
 
 def levels(delays: Sequence[int], shares: Iterable[float] = LEVELS.values()) -> list[int | None]:
-    """Return for each share the smallest of the sorted values that this share does not exceed."""
+    """Return for each share the smallest sorted value that this share of the values does not
+    exceed."""
     count = len(delays)
     return [int(delays[max(ceil(count * share), 1) - 1]) if count else None for share in shares]
 
 
 def listed(found: Iterable[Rate]) -> list[Rate]:
-    """Order rates as in `Verdict.rates`: channels, their hours, and the worst pairs."""
+    """Return rates in the order of `Verdict.rates`, which is channels, hours, and the worst
+    pairs."""
     every = sorted(found, key=lambda each: (*each.badness, *map(str, each[:4])))
     pairs = [each for each in every if each.sender_id is not None]
     others = [each for each in every if each.sender_id is None]
@@ -65,12 +68,12 @@ def listed(found: Iterable[Rate]) -> list[Rate]:
 
 
 def percent(share: float) -> str:
-    """Format a share for people, rounded down, so that only a complete one is 100 %."""
+    """Return a share as a percentage, rounded down, so that only a complete share is 100 %."""
     return f"{floor(share * 10_000) / 100:g} %"
 
 
 def duration(ms: float | None) -> str:
-    """Format a time for people. None becomes an empty text."""
+    """Return a duration as text for people. For a duration of None, the text is empty."""
     if ms is None:
         return ""
     if ms < 1_000:
@@ -79,7 +82,7 @@ def duration(ms: float | None) -> str:
 
 
 def latency(rate: Rate) -> str:
-    """Format the latencies of a rate in words, or return an empty text without deliveries."""
+    """Return the latencies of a rate in words, or an empty text without deliveries."""
     if not rate.delivered:
         return ""
     return f"half in {duration(rate.p50_ms)}, 99 % in {duration(rate.p99_ms)}"

@@ -1,7 +1,8 @@
-"""Comparison of arrivals, log entries and receptions by the application, in one life.
+"""Comparison of arrivals, log entries and deliveries to the application in one journal.
 
-The journal has separate lines for the three, so each is evidence against the others. A missing line
-counts only if every line of the journal could be read. Otherwise it may be in an unreadable one.
+The journal has separate lines for arrival, log entry and delivery, so each is evidence against the
+others. A missing line proves something only if every line of the journal could be read. If some
+lines are unreadable, the missing line may be one of the unreadable lines.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from .findings import Audit
 from .lines import CLOSED, LOGGED, OPENED, SET_ASIDE, WIRE_IN, Line
 
 TAKEN: Final = frozenset({"delivered", "parked"})
-"""Outcomes of a message that enters the log, at once or later."""
+"""Outcomes of messages that enter the log at once or later."""
 
 LINES_MISSING: Final = "lines of the journal are missing or cannot be read"
 
 Remark = tuple[Audit, str, int, str]
-"""Broken promise: its name, message id, time and detail."""
+"""Broken promise as audit, message id, time and detail."""
 
 
 class _Copy(NamedTuple):
@@ -37,7 +38,7 @@ class _Copy(NamedTuple):
 
 
 class Reception:
-    """Collector of the lines of a life in order."""
+    """Collector that compares a participant's journal lines in order."""
 
     def __init__(self, participant_id: str) -> None:
         self._participant_id = participant_id
@@ -64,7 +65,7 @@ class Reception:
         self._last_ms = 0
 
     def add(self, line: Line, message: Message | None) -> None:
-        """Process a line, and the message that it carries."""
+        """Process the next line of the journal, with the message in the line."""
         at_ms = line.at_ms or 0
         match line.event:
             case event if event == SET_ASIDE:
@@ -89,7 +90,7 @@ class Reception:
         self._last_ms = at_ms
 
     def remarks(self) -> Iterator[Remark]:
-        """Return the present findings. More lines may follow."""
+        """Yield the broken promises so far. More lines may be added after `remarks`."""
         yield from self._found
         if self.is_damaged:
             return
@@ -105,7 +106,7 @@ class Reception:
                 yield Audit.RECEIVED, message_id, copy.at_ms, detail
 
     def unjudged(self) -> Iterator[tuple[Audit, str]]:
-        """Return the cases that could not be judged, with reasons."""
+        """Yield the audits with cases that could not be judged, with reasons."""
         if self.is_damaged and (self._not_arrived or self._waiting or self._unlogged):
             yield Audit.ARRIVED, LINES_MISSING
             yield Audit.RECEIVED, LINES_MISSING

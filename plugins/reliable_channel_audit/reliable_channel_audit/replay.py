@@ -1,7 +1,7 @@
-"""Life of one participant, read line by line, with everything that its own journal can show.
+"""Reading of one participant's journal, line by line, with everything that it proves.
 
-The journal of a receiver has the causal history of each message, so causality needs no other
-journal. A journal is therefore a unit of work, and a million of them can be judged in parallel.
+A receiver's journal has the causal history of each message, so causality needs no other journal.
+Each journal can therefore be judged separately, and a million journals in parallel.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from .misbehaviour import MAX_SENDERS, Misbehaviour
 from .reception import LINES_MISSING, TAKEN, Reception
 
 BACK_MS: Final = 1_000
-"""Backward step of a clock that is tolerated, as by the channel's own clock."""
+"""Maximum backward step of a clock that is tolerated, as in the channel itself (ms)."""
 SPECIFIED: Final = ("both", "sds-r-only")
-"""Retrieval strategies that use SDS-R."""
+"""Retrieval strategies of a channel that use SDS-R."""
 ACKNOWLEDGED_UNSENT: Final = "acknowledged, and this participant never sent it"
 ACKNOWLEDGED_FIRST: Final = "acknowledged before it was in the log"
 PART_MISSING: Final = "an earlier part of its journal is missing"
@@ -44,54 +44,55 @@ _DEFAULTS: Final = flat(ChannelOptions())
 
 
 class Life(NamedTuple):
-    """Participant with one log, from its beginning to its end."""
+    """Participant with one log, from the log's beginning to its end."""
 
     channel_id: str
     participant_id: str
     life: int
     path: str
-    """Place of its beginning."""
+    """Path of the journal file in which the log begins."""
     opened_ms: int
     until_ms: int
-    """Time of the last line of its journal."""
+    """Time of the last line in the journal."""
     owed_from_ms: int
-    """Time from which messages are owed to it."""
+    """Time from which messages must be delivered to the participant."""
     settle_ms: int
-    """Time that a message may take to arrive here, with repair after a loss, by the options."""
+    """Maximum time of a message to this participant, including a repair, from the options (ms)."""
     entries: int
-    """Number of messages that entered its log."""
+    """Number of messages that entered the participant's log."""
     log_digest: str
     is_whole: bool
-    """True if the log has exactly the messages that entered it. Two such logs with one digest have
-    the same deliveries."""
+    """True if the final log has exactly the messages that entered it. Two whole logs with the same
+    digest have the same deliveries."""
     last_lamport: int
-    """Lamport timestamp of the last own message."""
+    """Lamport timestamp of the participant's last own message."""
     is_in_order: bool
-    """True if the log is in order of Lamport timestamp and id."""
+    """True if the log is ordered by Lamport timestamp and message id."""
     impostors: int
-    """Entries in this participant's name that came from others."""
+    """Number of entries under this participant's name that other participants sent."""
     time_unit: str
-    """Reason why the times are not in milliseconds. Empty if they are."""
+    """Reason why the times are not in milliseconds. If the times are in milliseconds, `time_unit`
+    is empty."""
 
 
 class CaseCounts(NamedTuple):
-    """Numbers of cases in a life."""
+    """Numbers of cases in a participant's journal, for the audits."""
 
     entries: int
-    """Messages that entered the log."""
+    """Number of messages that entered the log."""
     arrivals: int
-    """Messages of others that entered the log."""
+    """Number of messages of others that entered the log."""
     in_order: int
-    """Entries of a log that is known from its beginning."""
+    """Number of entries in a log that is known from its beginning."""
     references: int
-    """References of messages in the log to others."""
+    """Number of references from messages in the log to other messages."""
     asked: int
-    """Messages that were requested from others."""
+    """Number of messages that the participant requested from others."""
     heard: int
-    """Messages that were accepted, or were syncs."""
+    """Number of received messages that were accepted or were sync messages."""
 
     def by_audit(self) -> dict[Audit, int]:
-        """Return the number of cases of each audit."""
+        """Return the number of cases for each audit."""
         return {
             Audit.DELIVERY: self.arrivals,
             Audit.ARRIVED: self.arrivals,
@@ -110,7 +111,7 @@ class CaseCounts(NamedTuple):
 
 
 def message_of(payload: bytes | None) -> Message | None:
-    """Return the wire message in its dialect, or None if it is not an SDS message."""
+    """Return the SDS message in a payload, in any dialect, or None."""
     if payload is None:
         return None
     try:
@@ -123,7 +124,8 @@ def message_of(payload: bytes | None) -> Message | None:
 
 
 class Replay:
-    """Reader of one life's lines in order. Afterwards `findings` returns the broken promises."""
+    """Reader of a participant's journal lines, in order. After the last line, `findings` returns
+    the broken promises."""
 
     def __init__(
         self, channel_id: str, participant_id: str, life: int, *, settle_ms: int | None = None
@@ -196,7 +198,7 @@ class Replay:
         self._found: list[Finding] = []
 
     def add(self, noted: Noted, message: Message | None) -> None:
-        """Read a line, and the message that it carries."""
+        """Process the next line of the journal, with the message in the line."""
         line = noted.line
         self._reception.add(line, message)
         if line.event == SET_ASIDE or line.at_ms is None:
@@ -250,11 +252,11 @@ class Replay:
 
     @property
     def log(self) -> list[Landed]:
-        """Log at its end, without the entries from before the beginning of the journal."""
+        """Final log, without entries from before the beginning of the journal."""
         return self._log.entries
 
     def life(self) -> Life:
-        """Return the participant, and the end of its log."""
+        """Return the participant, with the end of its log."""
         return Life(
             *self._whose,
             self._path,
@@ -272,7 +274,7 @@ class Replay:
         )
 
     def gaps(self) -> Iterator[Gap]:
-        """Return the times whose lines are missing."""
+        """Yield the time ranges whose lines are missing."""
         yield from self._gaps
         if self._gap_why:
             yield Gap(*self._whose, self._last_ms, self._until_ms, self._gap_why)
@@ -280,14 +282,14 @@ class Replay:
             yield Gap(*self._whose, *ALWAYS_MS, self._time_unit)
 
     def findings(self) -> list[Finding]:
-        """Return the broken promises, as far as this journal alone shows them."""
+        """Return the broken promises that this journal alone proves."""
         remarks = (self._finding(*remark) for remark in self._reception.remarks())
         alone = (*self._not_told(), *self._told_without_proof(), *self._without_end())
         found = (*self._found, *self._not_restored.values())
         return [*found, *remarks, *alone, *self._out_of_order()]
 
     def judged(self) -> Iterator[Coverage]:
-        """Return the number of cases of each audit, and the cases that it could not judge."""
+        """Yield the number of cases for each audit, with reasons for unjudged cases."""
         cases = CaseCounts(
             entries=len(self._seen),
             arrivals=self._reception.arrivals,
@@ -301,13 +303,13 @@ class Replay:
             yield Coverage(*self._whose, audit.value, cases[audit], unjudged.get(audit))
 
     def heard(self) -> Iterator[HeardSender]:
-        """Return the senders of received messages."""
+        """Yield the senders from which the participant received messages."""
         for sender_id, values in self._heard.items():
             yield HeardSender(*self._whose, sender_id, *values)
 
     def orphans(self) -> Iterator[Orphan]:
-        """Return references to messages that are missing in the end, except those that a newcomer
-        may treat as older than requested."""
+        """Yield references to messages that are still missing, unless a newcomer need not have
+        them."""
         if self._log.is_partial:
             return  # the journal may lack the line of it
         for reference, early in self._early.items():
@@ -359,26 +361,26 @@ class Replay:
 
     @property
     def settle_ms(self) -> int:
-        """Return how long a message may be on its way to this participant."""
+        """Maximum time that a message may be on its way to this participant (ms)."""
         return self._settle_ms
 
     @property
     def is_in_other_time(self) -> bool:
-        """True if the times seem to be in another unit than milliseconds."""
+        """True if the times of the journal seem not to be in milliseconds."""
         return bool(self._time_unit)
 
     @property
     def has_whole_contents(self) -> bool:
-        """True if the application receives contents exactly as in messages."""
+        """True if the application receives the contents of messages unchanged."""
         return self._reception.is_plain
 
     @property
     def knows_log(self) -> bool:
-        """True if the journals contain the whole log."""
+        """True if the journals contain the whole log of the participant."""
         return not self._log.is_partial
 
     def option(self, name: str) -> Any:
-        """Return an option of the latest session, or the default for a value of another type."""
+        """Return an option of the latest session, or the default if the value has another type."""
         default = _DEFAULTS[name]
         value = self._options.get(name, default)
         return value if isinstance(default, type(value)) else default

@@ -1,4 +1,4 @@
-"""Report: one page without other files, and the same data as JSON and Parquet."""
+"""Report as one page without other files, with the same data as JSON and Parquet."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .verdict import Rate, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Table of the report."""
+    """Table of the report, with its title."""
 
     name: str
     title: str
@@ -42,7 +42,7 @@ LEADING: Final = (
     Figure("repair", "Losses that were repaired", figures.repair_efficiency),
     Figure("acknowledgements", "Acknowledgements", figures.acknowledgement_latency),
 )
-"""Sections before the promises and after delivery rates: the first questions of an operator."""
+"""Sections between delivery rates and promises, which answer an operator's first questions."""
 FIGURES: Final = (
     Figure("overhead", "Overhead", figures.overhead),
     Figure("clocks", "Clocks", figures.clocks),
@@ -59,10 +59,11 @@ def write_report(
     settle_ms: int | None = None,
     with_dag: bool = False,
 ) -> Path:
-    """Write `index.html`, `report.json` and a Parquet file for each table. Return the page's path.
+    """Write `index.html`, `report.json` and a Parquet file for each table. `write_report` returns
+    the path of the page.
 
-    Of the journals in `paths` the options are shown. With `with_dag` the causal DAG is read from
-    the lines of what was judged.
+    The page shows the options in the journals at `paths`. With `with_dag`, the causal graph is read
+    from the lines of the judged journals.
 
     Raises:
         OSError: the directory cannot be written.

@@ -1,5 +1,5 @@
 """Tables of the `spark.read` formats and of their results. Ids are text, hashes 32 bytes, and times
-milliseconds since 1970 by the clock of the journal's participant."""
+milliseconds since 1970 by the participant's clock."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ JOURNAL: Final = _table(
     payload=BYTES,
     record=TEXT,
 )
-"""Line of a journal (`lines.Line`). `life` is null in a stream, which may begin anywhere."""
+"""Columns of a journal line (`lines.Line`). In a stream, the log's number `life` is null, because a
+stream may begin at any line."""
 
 MESSAGE: Final = _table(
     dialect=TEXT,
@@ -64,4 +65,4 @@ MESSAGE: Final = _table(
     bloom_filter=BYTES,
     error=TEXT,
 )
-"""An SDS message, decoded; of what is none, `error` says why and all else is null."""
+"""Columns of a decoded SDS message, where `error` says why other data could not be decoded."""

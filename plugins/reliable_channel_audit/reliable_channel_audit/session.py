@@ -1,4 +1,4 @@
-"""Spark session: local by default, on any master, or through Spark Connect."""
+"""Spark session, which is local by default, on any master, or through Spark Connect."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PACKAGES: Final = (
     *("reliable_channel", "waku", "reliable_channel_audit", "reliable_channel_lab"),
     *("reliable_channel_svs", "reliable_channel_mvds"),
 )
-"""Packages for reading journals and running simulations."""
+"""Python packages that worker processes need for reading journals and running simulations."""
 TASKS_A_CORE: Final = 4
 CONNECT_S: Final = 10
 _MASTER: Final = re.compile(r"local(\[[\w*]+(,\s*\d+)?\])?|spark://.+:\d+.*")
@@ -46,11 +46,12 @@ def session(
     settings: Mapping[str, str] | None = None,
     verbose: bool = False,
 ) -> SparkSession:
-    """Return a session that knows this package's sources: the running one, if there is one.
+    """Return a Spark session that knows this package's sources, a running session if there is one.
 
-    `master` is `local[*]` by default. `remote` (or `SPARK_REMOTE`) is an address of Spark Connect,
-    `sc://host:port`. On other machines this package is sent as a zip. `settings` are Spark's own,
-    by name. A JVM that is started here prints only errors, unless it is `verbose`.
+    The default of `master` is `local[*]`. `remote` (or `SPARK_REMOTE`) is an address of Spark
+    Connect, `sc://host:port`. On other machines, the workers get this package as a zip file.
+    `settings` are Spark's own settings, by name. A JVM that this function starts prints only
+    errors, unless `verbose` is True.
 
     Raises:
         SparkUnavailable: pyspark or Java is missing, or no cluster answers at the address.
@@ -80,7 +81,7 @@ def session(
 
 
 def package_zip(directory: str | Path) -> Path:
-    """Return the installed packages of this project, as one zip for remote workers."""
+    """Write the installed packages of this project to one zip file for remote workers."""
     path = Path(directory) / "reliable_channel.zip"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
         for package in PACKAGES:
@@ -161,7 +162,7 @@ def _tell_server(spark: SparkSession, settings: Mapping[str, str]) -> None:
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of an error, or of the innermost cause of a Java error."""
+    """Return the first line of an error (for Java errors, of the innermost cause)."""
     first, *others = str(error).strip().split("\n")
     causes = [line for line in others if line.startswith((": ", "Caused by: "))]
     return (causes[-1].split(": ", 1)[1] if causes else first)[:300]

@@ -1,4 +1,4 @@
-"""Picture of latency over time, shaded where promises were broken or messages repaired."""
+"""Picture of latency over time, with marks where promises were broken or messages repaired."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Final, NamedTuple
 from .lines import time_text
 
 MAX_STRETCHES: Final = 120
-"""Maximum number of time bins in a picture."""
+"""Maximum number of time bins in the picture."""
 DELIVERIES_A_STRETCH: Final = 20
-"""Mean number of messages in a bin. Fewer have no useful median."""
+"""Mean number of deliveries in a time bin. With fewer deliveries, the median would be of no use."""
 _WIDTH, _HEIGHT = 960, 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 88, 12, 14, 40
 _TICKS: Final = 8
@@ -28,7 +28,7 @@ _LINES: Final = (("p50_ms", "#0072B2", ""), ("p90_ms", "#D55E00", "6 3"))
 
 
 class TimeBucket(NamedTuple):
-    """Events of one time bin."""
+    """Deliveries and findings in one time bin."""
 
     begin_ms: int
     end_ms: int
@@ -36,13 +36,13 @@ class TimeBucket(NamedTuple):
     p50_ms: float | None
     p90_ms: float | None
     repaired: int
-    """Deliveries that did not come by the first broadcast."""
+    """Number of deliveries by other paths than the first broadcast."""
     broken: int
-    """Findings of that time."""
+    """Number of findings in the time bin."""
 
 
 def draw_timeline(buckets: Sequence[TimeBucket]) -> str:
-    """Return an SVG of latencies (a logarithmic scale) over time, or an empty text without data."""
+    """Return an SVG of latencies (logarithmic) over time, or an empty text without data."""
     levels = [each for stretch in buckets for each in stretch[3:5] if each is not None]
     if not levels:
         return ""

@@ -1,4 +1,4 @@
-"""Verdict: the findings in a form for people and programs."""
+"""Verdict of an audit, with the findings in a form for people and programs."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from typing import Final, NamedTuple
 from .findings import ESSENTIAL, Audit, Finding, severity
 
 MAX_FINDINGS: Final = 1_000
-"""Maximum number of listed findings of an audit. All are counted."""
+"""Maximum number of findings of an audit that are listed. Findings beyond the maximum are still
+counted."""
 
 
 NO_CASE: Final = "no case"
-"""Text for a promise that had no occasion, such as repair. It does not make the verdict unknown."""
+"""Text for a promise that had no case, such as a repair. A promise without a case does not make the
+verdict unknown."""
 
 
 class Value(Enum):
-    """Value of a promise: kept, broken or unknown."""
+    """Value of a promise, which is kept, broken or unknown."""
 
     KEPT = "kept"
     BROKEN = "broken"
@@ -27,27 +29,27 @@ class Value(Enum):
 
 
 class SetAside(NamedTuple):
-    """Unreadable lines of one file, for one reason."""
+    """Unreadable lines in one file, with the reason."""
 
     path: str
     reason: str
     lines: int
-    """Number of read lines (0 for a file of which nothing is read)."""
+    """Number of unreadable lines, or 0 for a file that was not read at all."""
     first_line: int
 
 
 class Behind(NamedTuple):
-    """Participant that lacks messages at the end of its journal."""
+    """Participant that lacks messages at the end of its journal, with their number."""
 
     channel_id: str
     participant_id: str
     messages: int
     since_ms: int
-    """Time when the first of them was accepted."""
+    """Time when the first of the missing messages was accepted."""
 
 
 class Lost(NamedTuple):
-    """Messages of a sender that were accepted in one hour, but not delivered to a receiver."""
+    """Messages that a sender's channel accepted in one hour, but a receiver never got."""
 
     channel_id: str
     sender_id: str
@@ -61,64 +63,65 @@ class Rate(NamedTuple):
 
     channel_id: str
     hour_ms: int | None
-    """Beginning of the hour in which the messages were accepted. None if it is not about an
-    hour."""
+    """Beginning of the hour in which the messages were accepted. For a rate that is not about an
+    hour, `hour_ms` is None."""
     sender_id: str | None
     receiver_id: str | None
     delivered: int
     lost: int
     rate: float
-    """Share of the owed deliveries that were made."""
+    """Share of the promised deliveries that happened."""
     p50_ms: int | None
-    """Latency from log to log that half of the deliveries do not exceed. None without
-    deliveries."""
+    """Median latency from log to log (ms). If nothing was delivered, `p50_ms` is None."""
     p90_ms: int | None
     p99_ms: int | None
     max_ms: int | None
 
     @property
     def badness(self) -> tuple[float, int]:
-        """Sort key with the lowest rate first, then the slowest."""
+        """Sort key of rates, with the lowest rate first, then the highest latency."""
         return self.rate, -(self.p99_ms or 0)
 
 
 @dataclass(slots=True, kw_only=True)
 class Verdict:
-    """Verdict of journals about the promises, equal for `check` and `audit`."""
+    """Verdict on all promises from journals, equal for `check` and `audit`."""
 
     participants: int = 0
     lives: int = 0
-    """Number of logs. A participant that starts again without its state begins another one."""
+    """Number of participants' logs. A participant that starts without its previous state begins
+    another log."""
     logs: int = 0
-    """Number of different logs."""
+    """Number of logs that differ from each other."""
     messages: int = 0
     deliveries: int = 0
-    """Messages in logs, own ones included."""
+    """Number of messages in all logs, own messages included."""
     on_the_way: int = 0
-    """Pairs of message and participant for which it is too early to judge."""
+    """Number of pairs of message and participant for which a judgement is too early."""
     behind: list[Behind] = field(default_factory=list)
     lost: list[Lost] = field(default_factory=list)
     rates: list[Rate] = field(default_factory=list, compare=False)
-    """Rates of each channel, then of its hours, and of the worst pairs, at most `MAX_FINDINGS`."""
+    """Rates of channels, then of their hours and of the worst pairs (at most `MAX_FINDINGS`)."""
     clocks: dict[tuple[str, str], int | None] = field(default_factory=dict)
-    """Certain lead of a wrong clock by channel and participant (ms). None means unknown."""
+    """Certain lead of each wrong clock (ms), by channel and participant. For a clock that is
+    unknown, the value is None."""
     judged: dict[str, int] = field(default_factory=dict)
-    """Number of cases of each audit."""
+    """Number of cases for each audit."""
     unknown: dict[str, str] = field(default_factory=dict)
-    """Reasons by audit why its promise is unknown."""
+    """Reasons why promises are unknown, by audit."""
     without_journal: list[tuple[str, str]] = field(default_factory=list)
-    """Channel and name of the participants that were heard and left no journal."""
+    """Channel and name of each participant that sent messages but left no journal."""
     broken: dict[str, int] = field(default_factory=dict)
-    """Number of broken promises, by audit."""
+    """Number of broken promises for each audit."""
     findings: list[Finding] = field(default_factory=list)
     """First findings of each audit, at most `MAX_FINDINGS`."""
     set_aside: list[SetAside] = field(default_factory=list)
     misbehaviour: dict[str, int] = field(default_factory=dict)
-    """Messages that no honest member sends, by strangers or members, with their number."""
+    """Number of messages that no honest member sends, by kind of misbehaviour."""
 
     @property
     def value(self) -> Value:
-        """Findings of all audits together."""
+        """Value of all audits together."""
         if any(self.broken.values()):
             return Value.BROKEN
         essential = any(self.unknown.get(audit.value) for audit in ESSENTIAL)
@@ -133,18 +136,18 @@ class Verdict:
 
     @property
     def delivered(self) -> tuple[int, int]:
-        """Number of deliveries to others, and of owed ones."""
+        """Number of deliveries to others, and number of promised deliveries."""
         owed = self.judged.get(Audit.DELIVERY.value, 0)
         return owed - self.broken.get(Audit.DELIVERY.value, 0), owed
 
     @property
     def ahead_ms(self) -> dict[tuple[str, str], int]:
-        """Certain lead of a clock by channel and participant (ms)."""
+        """Certain lead of each clock (ms), by channel and participant."""
         return {whose: ms for whose, ms in self.clocks.items() if ms}
 
     @property
     def holds(self) -> bool:
-        """True if every tested promise was kept, and none is unknown."""
+        """True if every tested promise was kept and no promise is unknown."""
         return self.value is Value.KEPT
 
     def to_json(self) -> str:
@@ -165,7 +168,7 @@ class Verdict:
 
 
 def counted(findings: list[Finding]) -> tuple[dict[str, int], list[Finding]]:
-    """Return the number of findings of each audit, and the first ones of each."""
+    """Return the number of findings for each audit, and the first findings of each."""
     broken: Counter[str] = Counter()
     first = []
     for each in sorted(findings):
@@ -176,5 +179,5 @@ def counted(findings: list[Finding]) -> tuple[dict[str, int], list[Finding]]:
 
 
 def often(times: int) -> str:
-    """Return a number of times in words."""
+    """Return a number of times in words, such as `once`."""
     return "once" if times == 1 else f"{times:,} times"

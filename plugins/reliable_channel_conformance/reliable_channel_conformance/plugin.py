@@ -1,4 +1,4 @@
-"""The command `conformance`, which the package adds to `reliable-channel`."""
+"""Plugin that adds the command `conformance` to `reliable-channel`."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 COMMANDS: Final = {
     "conformance": "Test a program against the rules of SDS and SDS-R (docs/conformance-kit.md).",
 }
-"""The names of the commands, and the first paragraph of their help."""
+"""Names of the commands, each with the first paragraph of its help."""
 
 
 @hookimpl
 def register_commands(app: "typer.Typer") -> None:
-    """Add the command `conformance`."""
+    """Add the command `conformance` to the program."""
     from reliable_channel.spi import lazy_command
 
     for name, summary in COMMANDS.items():

@@ -1,4 +1,5 @@
-"""A reader of the vectors, to be copied. `python read.py v1` reads all and checks the hashes."""
+"""Example for other projects, in which `python read.py v1` reads all test vectors and checks
+their hashes."""
 
 import hashlib
 import json
@@ -8,14 +9,14 @@ from typing import Any
 
 
 def cases(folder: str, kind: str) -> list[dict[str, Any]]:
-    """Return the cases of one file."""
+    """Return the cases in a file of test vectors."""
     document = json.loads(Path(folder, f"{kind}.json").read_text(encoding="utf-8"))
     assert (document["format"], document["version"]) == ("reliable-channel-vectors", 1)
     return list(document["cases"])
 
 
 def filter_bytes(value: dict[str, Any] | None) -> bytes:
-    """Return a bloom filter: 64-bit words, big-endian, with bit i in word i // 64."""
+    """Return the bytes of a bloom filter, in big-endian 64-bit words with bit i in word i // 64."""
     if value is None:
         return b""
     data = bytearray((b"\xff" if value.get("all_ones") else b"\0") * value["bytes"])
@@ -25,7 +26,7 @@ def filter_bytes(value: dict[str, Any] | None) -> bytes:
 
 
 def wire_bytes(value: dict[str, Any]) -> bytes:
-    """Return an encoded message."""
+    """Return the bytes of a message that is encoded in a vector."""
     before, after = bytes.fromhex(value["before"]), bytes.fromhex(value["after"])
     data = before + filter_bytes(value["bloom_filter"]) + after
     assert len(data) == value["bytes"]

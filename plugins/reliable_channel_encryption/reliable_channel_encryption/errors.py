@@ -1,4 +1,5 @@
-"""Why a message was not encrypted. It does not go out then: there is no way back to plain text.
+"""Errors of a message that could not be encrypted. A message that cannot be encrypted is not sent,
+and never sent as plain text.
 
 EncryptionError
 ├── KeyExhausted  the key encrypted as many messages as it may: rotate it
@@ -12,12 +13,13 @@ from reliable_channel.errors import ReliableChannelError
 
 
 class EncryptionError(ReliableChannelError):
-    """Root of what encryption raises."""
+    """Base class of the errors of encryption."""
 
 
 class KeyExhausted(EncryptionError):
-    """The key encrypted its maximum number of messages. Call `rotate` with a new key."""
+    """Error that the key has encrypted its maximum number of messages. To continue, call `rotate`
+    with a new key."""
 
 
 class NonceRefused(EncryptionError):
-    """The random source gave a nonce that must not be used."""
+    """Error that the random source returned a nonce that must not be used."""

@@ -1,4 +1,4 @@
-"""An encryption from `aes-256-gcm:///path`, keys from a file, or from `aes-256-gcm:hex.hex`."""
+"""Encryption from the URL `aes-256-gcm:///path` of a key file, or from `aes-256-gcm:hex.hex`."""
 
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -15,11 +15,10 @@ ALLOWED = (
 
 
 def make_encryption(url: str, channel_id: str) -> Encryption:
-    """Encrypt with the first key of a file, decrypt with any of them: one in hex a line.
+    """Return an encryption that uses the first key of a file, and decrypts with all of its keys.
 
-    The channel id is the context, so a message for another channel fails to decrypt. Without
-    slashes the text is a key and its context, both in hex, as `SymmetricEncryption.key_text`
-    writes them.
+    The context is the channel id, so a message for another channel cannot be decrypted. A URL
+    without slashes contains a key and its context in hex, as `key_text` writes them.
 
     Raises:
         ValueError: no path, a file that cannot be read, or one without keys. Or a malformed key.

@@ -1,4 +1,4 @@
-"""Keys: a secret that does not show itself, and a ring of them for rotation."""
+"""Secret keys that `repr` does not show, and a key ring for rotation."""
 
 import secrets
 from collections.abc import Callable, Iterator
@@ -11,25 +11,25 @@ from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 from .nonces import MAX_MESSAGES, NonceLedger
 
 KEY_BYTES: Final = 32
-"""The key of AES-256-GCM and of ChaCha20-Poly1305."""
+"""Length of a key of AES-256-GCM or ChaCha20-Poly1305 (bytes)."""
 
 KEY_ID_BYTES: Final = 8
 KEY_ID_DOMAIN: Final = b"reliable-channel key id"
 
 MIN_SALT_BYTES: Final = 16
-"""Minimum length of a salt (NIST SP 800-132, 5.1)."""
+"""Minimum length of a salt (NIST SP 800-132, 5.1) (bytes)."""
 
 SCRYPT_COST: Final = 2**17
 SCRYPT_BLOCK_SIZE: Final = 8
 SCRYPT_PARALLELISM: Final = 1
-"""RFC 7914 with the cost that OWASP's cheat sheet of password storage asks for: 128 MiB and a few
-tenths of a second a guess. Other figures would be other keys, so they are no options."""
+"""Cost of scrypt (RFC 7914) as OWASP recommends, 128 MiB and a few tenths of a second per guess.
+The cost is not an option, because another cost would derive another key."""
 
 
 class Secret:
-    """A key of 32 bytes that its `repr` and `str` do not show, and that is not pickled.
+    """Key of 32 bytes, which `repr` and `str` do not show and which cannot be pickled.
 
-    It counts what was encrypted with it, so share one object among the channels that share the key.
+    A `Secret` counts its encrypted messages, so all channels with one key must share one object.
 
     Raises:
         ValueError: the key does not have 32 bytes.
@@ -38,7 +38,7 @@ class Secret:
     __slots__ = ("_key", "_nonces", "id")
 
     id: bytes
-    """8 bytes of a hash of the key: names it on the wire, and is equal wherever the key is."""
+    """Id of the key in messages, 8 bytes of a hash of the key."""
 
     def __init__(self, key: bytes) -> None:
         self._key = bytes(memoryview(key))  # refuses text and numbers
@@ -54,7 +54,8 @@ class Secret:
 
     @classmethod
     def from_hex(cls, text: str) -> Self:
-        """Return the key of a text of `reveal().hex()`. White space does not matter.
+        """Return the key in the hex text of `reveal().hex()`. White space in the hex text is
+        ignored.
 
         Raises:
             ValueError: other than 64 hexadecimal digits.
@@ -67,12 +68,12 @@ class Secret:
 
     @classmethod
     def from_password(cls, password: str, salt: bytes) -> Self:
-        """Return the key that scrypt derives from a password. Equal password and salt make an equal
-        key.
+        """Return the key that scrypt derives from a password. Equal passwords and salts give equal
+        keys.
 
-        It takes a few tenths of a second and 128 MiB on purpose: every program that saw a message
-        can try passwords on it at that price. Prefer `generate` wherever a key can be stored.
-        Unicode is normalised (NFC), so that it does not matter which keyboard typed an accent.
+        The derivation is slow (128 MiB), because any program with a message can try passwords. If a
+        key can be stored, use `generate` instead. The password is normalised (NFC), so that
+        different keyboards give the same key.
 
         Args:
             password: what the participants know.
@@ -89,18 +90,18 @@ class Secret:
         return cls(scrypt.derive(normalize("NFC", password).encode()))
 
     def reveal(self) -> bytes:
-        """Return the key itself, to be stored or handed over."""
+        """Return the bytes of the key, to store or pass on."""
         return self._key
 
     @property
     def sealed(self) -> int:
-        """Number of messages encrypted with this object."""
+        """Number of messages that this object has encrypted."""
         return self._nonces.drawn
 
     def new_nonce(
         self, random: Callable[[int], bytes], *, max_messages: int = MAX_MESSAGES
     ) -> bytes:
-        """Return a nonce that this object has not recently returned, counted as one message.
+        """Return a nonce that this object has not returned recently, and count one message.
 
         Raises:
             KeyExhausted: `max_messages` were encrypted.
@@ -116,7 +117,7 @@ class Secret:
 
 
 class Keyring:
-    """The key to encrypt with, and older or coming ones that are only opened with.
+    """Key ring with the key that encrypts, and other keys that only decrypt.
 
     Raises:
         ValueError: a key is there twice.

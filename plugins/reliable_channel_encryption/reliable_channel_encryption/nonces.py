@@ -1,8 +1,8 @@
-"""Random nonces for one key, and the two ways in which they could go wrong.
+"""Random nonces for one key, with checks of a broken random source and of too many messages.
 
-A nonce used twice with one key reveals what both messages have in common. With AES-GCM it allows
-forgeries. With 96 random bits that is a matter of luck up to 2^32 messages (NIST SP
-800-38D, 8.3: the chance stays below 2^-32), and of a broken random source at any time.
+Two messages with the same key and nonce reveal what they have in common. With AES-GCM, a repeated
+nonce also allows forged messages. Random nonces of 96 bits are safe for 2^32 messages of a key
+(NIST SP 800-38D, 8.3).
 """
 
 from collections import deque
@@ -12,18 +12,19 @@ from typing import Final
 from .errors import KeyExhausted, NonceRefused
 
 NONCE_BYTES: Final = 12
-"""The nonce of AES-GCM (SP 800-38D, 8.2) and ChaCha20-Poly1305 (RFC 8439, 2.8)."""
+"""Length of a nonce of AES-GCM (SP 800-38D, 8.2) and ChaCha20-Poly1305 (RFC 8439, 2.8) (bytes)."""
 
 MAX_MESSAGES: Final = 2**32
-"""Maximum number of messages of one key with random nonces (SP 800-38D, 8.3)."""
+"""Maximum number of messages for one key with random nonces (SP 800-38D, 8.3)."""
 
 REMEMBERED_NONCES: Final = 4096
-"""Number of remembered nonces for comparison (0.75 MB a key). The oldest is
-evicted. A source that repeats itself does so at once or after a fork, not after a long period."""
+"""Number of recent nonces that are compared with a new nonce (0.75 MB per key). Beyond 4,096
+nonces, the oldest nonce is forgotten. A broken random source repeats nonces at once or after a
+fork, not after a long time."""
 
 
 class NonceLedger:
-    """Number of uses of one key, with its recent nonces."""
+    """Number of messages of one key, with the key's recent nonces."""
 
     __slots__ = ("_order", "_recent", "drawn")
 
@@ -33,7 +34,7 @@ class NonceLedger:
         self._recent: set[bytes] = set()
 
     def draw(self, random: Callable[[int], bytes], *, max_messages: int = MAX_MESSAGES) -> bytes:
-        """Return a nonce for the next message.
+        """Return a nonce for the next message of the key.
 
         Raises:
             KeyExhausted: the key encrypted `max_messages` messages.

@@ -1,10 +1,10 @@
-"""`encryption="aes-256-gcm:///path"`: keys from a file, for the command line and for settings."""
+"""Plugin for `encryption="aes-256-gcm:///path"`, with keys in a file, for commands and settings."""
 
 from reliable_channel.spi import Register, hookimpl
 
 
 @hookimpl
 def register_encryptions(register: Register) -> None:
-    """Register a scheme for each cipher."""
+    """Register a URL scheme for each cipher."""
     for cipher in ("aes-256-gcm", "chacha20-poly1305"):
         register(cipher, "reliable_channel_encryption.key_files:make_encryption")

@@ -1,6 +1,6 @@
 """Encryption with a key that all participants share.
 
-An envelope is 38 bytes longer than what it holds:
+An envelope is 38 bytes longer than the message in it, and has the following parts.
 
     version    1 byte    1
     algorithm  1 byte    1 AES-256-GCM, 2 ChaCha20-Poly1305
@@ -8,8 +8,8 @@ An envelope is 38 bytes longer than what it holds:
     nonce     12 bytes   random
     encrypted               as long as the message, then a tag of 16 bytes
 
-The first four fields and the context are authenticated as associated data (RFC 5116). The first
-three of them choose the cipher, so that what is for others is recognized by one look-up.
+The first four parts and the context are authenticated as associated data (RFC 5116). The first
+three parts select the cipher and the key, so other messages are recognized quickly.
 """
 
 import secrets
@@ -39,10 +39,10 @@ OVERHEAD_BYTES: Final = HEADER_BYTES + TAG_BYTES
 
 
 class SymmetricEncryption:
-    """Encryption with the current key of a ring, for `encryption=` of a channel. Any key of the
-    ring decrypts.
+    """Encryption with the current key of a key ring, for the argument `encryption=` of a channel.
+    All keys of the ring can decrypt messages.
 
-    The work is done where it is awaited: it takes microseconds, less than going to a thread would.
+    Encryption runs in the event loop, because it takes only microseconds.
 
     Args:
         keys: the participants' keys.
@@ -80,11 +80,12 @@ class SymmetricEncryption:
 
     @property
     def keys(self) -> Keyring:
-        """Keyring that is in use now."""
+        """Key ring that is used now."""
         return self._keys
 
     def rotate(self, keys: Keyring) -> None:
-        """Use these keys from the next message on. A channel stays open meanwhile."""
+        """Use the given keys from the next message on. The channel stays open during the
+        rotation."""
         self._keys = keys
         self._prefix = _prefix(self.algorithm, keys.current)
         self._ciphers = {
@@ -106,7 +107,7 @@ class SymmetricEncryption:
         return header + cipher.encrypt(nonce, content, header + self._context)
 
     async def decrypt(self, payload: bytes) -> bytes:
-        """Open a message with the key that it names.
+        """Decrypt a message with the key that it names.
 
         Raises:
             DecryptionFailed: it is not an envelope, or is encrypted with a key or in a context that
@@ -128,7 +129,8 @@ class SymmetricEncryption:
             ) from None
 
     def key_text(self) -> str:
-        """Return the current key and the context as a value of `encryption=`. It is a secret."""
+        """Return the current key and the context as a value of `encryption=`. The returned text is
+        a secret."""
         key, context = self._keys.current.reveal(), self._context
         return f"{self.algorithm}:{key.hex()}.{context.hex()}"
 

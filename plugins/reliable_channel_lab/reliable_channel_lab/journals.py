@@ -1,4 +1,4 @@
-"""Journals of simulated participants, written by the SDK's own `Journal`, for audits."""
+"""Journals of simulated participants, written by the SDK's own `Journal` for audits."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ TOPIC = "/simulated/1/chat/proto"
 
 
 def journals_in(directory: Path, scenario: Scenario) -> Callable[[str], JournalKeeper]:
-    """Return the maker of the participants' journals for a simulation of this scenario, one file
-    each. In a real channel, `runtime/runtime.py` writes the same.
+    """Return a function that opens the journal of each participant in a simulation, one file each.
+    In a real channel, `runtime/runtime.py` writes the same journal entries.
 
     Raises:
         FileExistsError: there are journals already, which would be continued.

@@ -1,7 +1,7 @@
-"""Curves as SVG: small diagrams with one legend, the same bytes for the same figures.
+"""Curves as small SVG diagrams with a legend, equal in every byte for equal figures.
 
-Needs matplotlib, a separate extra: `pip install 'reliable-channel-lab[plots]'`. Nothing else
-here does, so it is imported when something is drawn.
+Plots need matplotlib, from the extra `pip install 'reliable-channel-lab[plots]'`. Only this module
+needs matplotlib, and imports it when something is drawn.
 
 Lines differ in colour, dashes and marker, so that readers without colour vision can distinguish
 them. The colours are those of Okabe and Ito (2008), which most colour-blind people can distinguish.
@@ -53,24 +53,26 @@ _STYLE: Final[Any] = {
 
 
 class PlotsUnavailable(ReliableChannelError):
-    """The package for drawing is not installed."""
+    """Error that matplotlib, the package for plots, is not installed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Curve. Lines with the same label share one entry of the legend and should look alike."""
+    """Line of a plot with its label. Lines with the same label have one entry in the legend, and
+    should look alike."""
 
     label: str
     points: Sequence[tuple[float, float]]
-    """Pairs of x and y, by x."""
+    """Points of the curve as pairs of x and y, in order of x."""
     colour: int = 0
-    """Number of the colour and marker in `COLOURS`. After the last they start over."""
+    """Number of the curve's colour and marker in `COLOURS`. Numbers after the last colour start
+    again with the first colour."""
     dashes: Dashes = "solid"
     spread: Sequence[tuple[float, float, float]] = ()
-    """Triples of x, smallest and largest y: a band around the line."""
+    """Band around the line, as triples of x, smallest y and largest y."""
     absent: Sequence[float] = ()
-    """Values of x without a figure, drawn as a cross on the upper edge. Give the reason in the
-    panel's `note`."""
+    """Values of x without a figure, drawn as a cross on the upper edge of the plot. The `note` of
+    the panel should say why figures are missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +83,10 @@ class Panel:
     y_label: str = ""
     x_scale: Scale = "linear"
     y_scale: Scale = "linear"
-    """Scale of the y axis. A `log` scale leaves out values that are not above 0. A panel without
-    other values is linear."""
+    """Scale of the y axis. On a `log` scale, values that are not above 0 are left out. If no value
+    is above 0, the scale is linear."""
     note: str = ""
-    """Short remark within the diagram, for example about missing values."""
+    """Short remark inside the plot, for example about missing values."""
 
 
 def draw(

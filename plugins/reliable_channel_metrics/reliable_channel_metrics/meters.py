@@ -1,8 +1,8 @@
-"""The figures of all channels of a process, from their events and their health.
+"""Metrics of all channels in a process, counted from their events and their health.
 
-Names and attributes are those of OpenTelemetry's conventions for messaging where these have any.
-Counting is a few dictionary entries an event. Series are bounded: beyond `CHANNELS` channels or
-`NODES` nodes the figures are added up under `other`.
+Names and attributes follow OpenTelemetry's conventions for messaging. Counting an event changes
+only a few dictionary entries. Beyond `CHANNELS` channels or `NODES` nodes, values are added up
+under the name `other`.
 """
 
 from bisect import bisect_left
@@ -34,7 +34,7 @@ Attributes = tuple[tuple[str, str], ...]
 CHANNELS: Final = 1_000
 NODES: Final = 100
 PENDING: Final = 10_000
-"""Own messages whose times are remembered until they are acknowledged."""
+"""Maximum number of own messages whose times are remembered until their acknowledgement."""
 LOOK_MS: Final = 1_000
 OTHER: Final = "other"
 OF_HEALTH: Final = (
@@ -51,7 +51,7 @@ BUCKETS_S: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20,
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A metric, with its name in both exporters."""
+    """Metric with its names in both exporters."""
 
     name: str
     kind: Kind
@@ -60,7 +60,7 @@ class Metric:
 
     @property
     def prometheus_name(self) -> str:
-        """The name that Prometheus gets, here and from a collector of OpenTelemetry."""
+        """Name of the metric in Prometheus, also after a collector of OpenTelemetry."""
         name = self.name.replace(".", "_")
         if self.kind == "histogram":
             return f"{name}_seconds"
@@ -131,12 +131,13 @@ METRICS: Final = (
     PARTICIPANTS,
     NODE_UP,
 )
-"""The list of all metrics. The documentation and the board are checked against it."""
+"""Metrics of this package, in one list. Tests compare the documentation and the dashboard with this
+list."""
 
 
 @dataclass(slots=True)
 class Histogram:
-    """The number of values that fell into each bucket."""
+    """Counts of values in each bucket of a histogram."""
 
     buckets: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS_S) + 1))
     sum_s: float = 0.0
@@ -151,7 +152,7 @@ Health = Callable[[], ChannelHealth]
 
 
 class Watched:
-    """The health of one channel, also for threads, which cannot ask the channel itself."""
+    """Health of one channel, which other threads may read, too."""
 
     def __init__(self, health: Health) -> None:
         # A weak reference: a figure keeps no channel in memory.
@@ -160,13 +161,14 @@ class Watched:
         self._at_ms = 0
 
     def event(self, event: AnyEvent, at_ms: int) -> None:
-        """Look again, at most once in `LOOK_MS`, or when the event is about health."""
+        """Read the channel's health again, at most once in `LOOK_MS` or at an event about
+        health."""
         if at_ms - self._at_ms >= LOOK_MS or isinstance(event, OF_HEALTH):
             self._at_ms = at_ms
             self.now()
 
     def now(self) -> ChannelHealth | None:
-        """Return the health, or None if the channel is closed or gone."""
+        """Return the channel's health, or None if the channel is closed or deleted."""
         if (health := self._health()) is None:
             return None
         with suppress(RuntimeError):  # in a thread: there is no event loop, or a table changes
@@ -175,7 +177,8 @@ class Watched:
 
 
 class Meters:
-    """Counts events. `counters`, `histograms` and `gauges()` are what exporters read."""
+    """Counters of the events of channels. Exporters read `counters`, `histograms` and
+    `gauges()`."""
 
     def __init__(self) -> None:
         self.counters: dict[tuple[Metric, Attributes], int] = {}
@@ -216,7 +219,7 @@ class Meters:
                 self._began_ms.pop((attributes, event.message_id), None)
 
     def gauges(self) -> Iterator[tuple[Metric, Attributes, int]]:
-        """Return the present health of every open channel."""
+        """Yield the present health of every open channel."""
         nodes: dict[str, int] = {}
         for attributes, watched in list(self._watched.items()):
             if (health := watched.now()) is None:
@@ -270,7 +273,7 @@ class Meters:
 
 
 METERS: Final = Meters()
-"""The figures of this process."""
+"""Meters that count all channels of this process."""
 
 
 def observe(channel_id: str, sender_id: str, event: AnyEvent, at_ms: int, health: Health) -> None:

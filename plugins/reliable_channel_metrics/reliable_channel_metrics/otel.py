@@ -1,4 +1,4 @@
-"""The metrics as instruments of OpenTelemetry. Needs the extra `[otel]`."""
+"""Metrics as instruments of OpenTelemetry. The module needs the extra `[otel]`."""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -14,7 +14,8 @@ SYSTEM = {"messaging.system": "reliable_channel"}
 def export_to_opentelemetry(
     provider: "MeterProvider | None" = None, meters: Meters = METERS
 ) -> None:
-    """Export all metrics through a meter provider, or the global one. Call it once.
+    """Export all metrics through a meter provider, or through the global meter provider. Call
+    `export_to_opentelemetry` only once in a process.
 
     Raises:
         ImportError: install `reliable-channel-metrics[otel]`.

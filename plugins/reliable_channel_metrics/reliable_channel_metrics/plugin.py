@@ -1,5 +1,4 @@
-"""The addition of this package to `reliable-channel`: an observer that counts the events of
-channels."""
+"""Plugin that adds an observer to `reliable-channel`, which counts the events of channels."""
 
 from reliable_channel.spi import Register, hookimpl
 

@@ -1,4 +1,4 @@
-"""The metrics in the text format that Prometheus reads."""
+"""Metrics in the text format that Prometheus reads."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -9,9 +9,10 @@ _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 def prometheus_text(meters: Meters = METERS) -> str:
-    """Return all metrics as a page for `serve_health(…, pages={"/metrics": prometheus_text})`.
+    """Return all metrics in the text format of Prometheus.
 
-    Call it in the event loop of the channels.
+    `serve_health` serves the text as a page, if its argument `pages` maps `/metrics` to this
+    function. Call `prometheus_text` in the event loop of the channels.
     """
     lines: dict[Metric, list[str]] = defaultdict(list)
     for (metric, attributes), count in list(meters.counters.items()):

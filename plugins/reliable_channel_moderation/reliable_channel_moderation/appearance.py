@@ -1,7 +1,6 @@
-"""Visual form of a text, so that texts that look alike compare as equal.
+"""Visual form of a text, so that texts which look alike are equal.
 
-Hidden characters, combining marks, similar letters of other forms and scripts, and numbers at the
-end make no difference.
+The visual form ignores hidden characters, marks, similar letters, and numbers at the end.
 """
 
 import unicodedata
@@ -11,10 +10,11 @@ from typing import Final
 from confusable_homoglyphs.confusables import confusables_data
 
 MAX_CHARACTERS: Final = 8_192
-"""Maximum number of characters that are examined. A message of Status has 4,096."""
+"""Maximum number of characters of a text that are examined. A message of Status has at most 4,096
+characters."""
 MAX_MARKS: Final = 4
-"""Maximum number of combining marks on one letter in `plain`. More make normalizing slow and form
-no word."""
+"""Maximum number of combining marks on one letter in `plain`. More marks make normalizing slow, and
+do not occur in real words."""
 _BLANKS: Final = "\u115f\u1160\u2800\u3164\uffa0"
 """Letters and symbols that show nothing."""
 _SAME: Final = str.maketrans("01i|", "olll")
@@ -22,7 +22,7 @@ _SAME: Final = str.maketrans("01i|", "olll")
 
 
 def plain(text: str) -> str:
-    """Return a text without invisible characters, in one form, for finding links."""
+    """Return a text without invisible characters and in a normal form, to find links."""
     kept: list[str] = []
     marks = 0
     for character in text[:MAX_CHARACTERS]:
@@ -33,13 +33,13 @@ def plain(text: str) -> str:
 
 
 def appearance(text: str) -> str:
-    """Return the visual form of a text, which is not for people to read."""
+    """Return the visual form of a text, which is only for comparisons."""
     words = " ".join("".join(map(_shown, _untailed(text[:MAX_CHARACTERS]))).split())
     return _untailed(words).translate(_SAME)
 
 
 def looks_latin(label: str) -> bool:
-    """Return True if a word of another script looks like one of Latin letters."""
+    """Return True if a word in another script looks like a word of Latin letters."""
     return not label.isascii() and appearance(label).isascii()
 
 

@@ -1,7 +1,8 @@
-"""Audit log: a line of JSON for each action, with the hash of the previous line.
+"""Audit log with a line of JSON for each action, which contains the hash of the previous line.
 
-A changed, removed or inserted line breaks the chain. A line that a crash cut off is dropped when
-the file is opened. A full file is renamed, and the chain continues.
+A changed, removed or inserted line therefore breaks the chain of hashes. A line that a crash left
+incomplete is dropped when the file is opened. A full file is renamed, and the chain of hashes
+continues in a new file.
 """
 
 import json
@@ -14,36 +15,38 @@ from pathlib import Path
 from typing import Any, Final
 
 MAX_FILE_BYTES: Final = 10_000_000
-"""Size at which a file is renamed to `NAME.1`, replacing an older one."""
+"""Size at which the file is renamed to `NAME.1`, which replaces an older file of that name."""
 MAX_TEXT: Final = 500
 START: Final = "0" * 64
 _FIELDS: Final = ("at_ms", "case", "action", "by", "user", "why", "before")
 
 
 class LogBroken(ValueError):
-    """A line of the log does not follow the previous one."""
+    """Error that a line of the audit log does not follow the previous line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An action in the log."""
+    """Action in the audit log, with its case and its moderator."""
 
     at_ms: int
     case: int
-    """Number of the case (0 without a case)."""
+    """Number of the case, or 0 for an action without a case."""
     action: str
     by: str
-    """Public key of the moderator, or `bot`."""
+    """Public key of the moderator, or `bot` for an action of the bot."""
     user: str
     why: str
     before: str
-    """SHA-256 of the previous line, in hexadecimal digits."""
+    """SHA-256 of the previous line, as hexadecimal digits."""
 
 
 class AuditLog:
-    """Log that this process writes.
+    """Audit log that this process writes.
 
-    Raises: LogBroken: the last line does not belong to a log. OSError: it cannot be written.
+    Raises:
+        LogBroken: the last line does not belong to a log.
+        OSError: it cannot be written.
     """
 
     def __init__(self, file: Path, *, max_bytes: int = MAX_FILE_BYTES) -> None:
@@ -62,8 +65,8 @@ class AuditLog:
     def add(
         self, at_ms: int, action: str, *, case: int = 0, by: str = "bot", user: str = "", why: str
     ) -> None:
-        """Write an action, which is on disk when this returns. If the last line already has the
-        action of a case, as after a crash, it is not written again.
+        """Write an action to the audit log, so that it is on disk when `add` returns. An action of
+        a case that the last line already has, as after a crash, is not written again.
 
         Raises:
             OSError: it cannot be written.
@@ -85,12 +88,12 @@ class AuditLog:
         self._hash, self._last = _digest(line), (case, action, by)
 
     def last(self, count: int) -> list[Entry]:
-        """Return the last actions, the latest last."""
+        """Return the last actions, with the latest action at the end."""
         return [_entry(line, 0) for line in _lines(self._file)[-count:]]
 
 
 def read_log(file: Path, *, is_first: bool = True) -> Iterator[Entry]:
-    """Yield the actions of a log, each checked against the previous one.
+    """Yield the actions of an audit log, each checked against the previous line.
 
     Args:
         file: of the log.

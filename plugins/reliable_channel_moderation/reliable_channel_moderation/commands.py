@@ -1,4 +1,4 @@
-"""The command `reliable-channel bot log`."""
+"""Command `reliable-channel bot log`."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,8 +21,8 @@ def moderation_log(
 ) -> None:
     """Check an audit log of the moderation of a Status bot, and print its actions.
 
-    The exit status is 1 if a line was changed, removed or inserted. Only the number of the last
-    case shows removed lines at the end.
+    The exit status is 1 if a line was changed, removed or inserted. Lines that were removed at the
+    end show only in the number of the last case.
     """
     try:
         for entry in read_log(file, is_first=not renamed):

@@ -1,7 +1,7 @@
-"""Judge of messages: the rules that they break, from the recent messages of their authors and
-others.
+"""Judge of messages, which finds broken rules from the recent messages of all users.
 
-Times are arguments. Memory is limited, and the oldest user or text is forgotten.
+The caller passes all times as arguments. The judge's memory is limited, so the oldest user or text
+is forgotten.
 """
 
 from collections import OrderedDict, deque
@@ -25,33 +25,33 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 class Rule(Enum):
-    """Rule that a message breaks."""
+    """Rule that a message can break."""
 
     FLOOD = "flood"
     SPAM = "spam"
     LINK = "link"
     RAID = "raid"
     LATE = "late"
-    """Report only: many messages with clocks in the past, which may come from a bot that catches
+    """Many messages have clocks in the past, which is only reported, because a bot may be catching
     up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A message to be judged."""
+    """Message that the judge examines."""
 
     user: str
     text: str
     mentions: int
     at_ms: int
-    """Time by the author's clock."""
+    """Time of the message by its author's clock."""
     now_ms: int
-    """Time by the bot's clock."""
+    """Time of the message by the bot's clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Broken rule with its details."""
+    """Broken rule, with the details of the case."""
 
     rule: Rule
     why: str
@@ -59,7 +59,7 @@ class Verdict:
 
 
 class Windows(Generic[Key]):
-    """Counter of occurrences for each key in a time window.
+    """Counter of occurrences for each key in a window of time.
 
     Args:
         limit: after so many in the window it is too often.
@@ -74,7 +74,8 @@ class Windows(Generic[Key]):
         self._times: OrderedDict[Key, deque[int]] = OrderedDict()
 
     def count(self, key: Key, at_ms: int) -> int:
-        """Add an occurrence. Return the number in the window, up to the limit."""
+        """Add an occurrence of a key. `count` returns the number of the key's occurrences in the
+        window, up to the limit."""
         times = self._times.pop(key, None) or deque(maxlen=self._limit)
         times.append(at_ms)
         self._times[key] = times
@@ -84,7 +85,7 @@ class Windows(Generic[Key]):
 
 
 class Judge:
-    """Judge of messages, one after the other."""
+    """Judge that examines messages in turn."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
@@ -129,12 +130,13 @@ class Judge:
         return None
 
     def link(self, text: str) -> Verdict | None:
-        """Return the rule that the links of a text break, for example of an edit."""
+        """Return the rule that the links in a text break, or None (also for edits)."""
         why = why_not_allowed(text, self._policy.allowed_hosts)
         return Verdict(Rule.LINK, why, self._policy.link_points) if why else None
 
     def newcomer(self, user: str, now_ms: int) -> bool:
-        """Note a user. Return True if the user is so new that it may belong to a raid."""
+        """Note a user that wrote or requested to join. If the user is so new that it may belong to
+        a raid, `newcomer` returns True."""
         policy = self._policy
         if self._started_ms is None:
             self._started_ms = now_ms
@@ -161,7 +163,7 @@ class Judge:
         return now_ms < self._raid_until_ms
 
     def set_raid(self, now_ms: int, *, is_on: bool) -> None:
-        """Begin or end a raid by order of a moderator."""
+        """Begin or end a raid on a moderator's order."""
         self._raid_until_ms = now_ms + round(self._policy.raid_quiet_s * 1000) if is_on else 0
         if not is_on:
             self._newcomers.clear()

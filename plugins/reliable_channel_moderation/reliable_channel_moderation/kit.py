@@ -1,4 +1,4 @@
-"""`Moderation`: the rules in a bot, with commands for moderators and appeals for users."""
+"""`Moderation`, which adds rules to a bot, with commands for moderators and appeals for users."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -21,18 +21,18 @@ from .policy import Policy
 from .record import Case, Record
 
 TICK_S: Final = 10.0
-"""Polling interval for the end of mutes."""
+"""Polling interval for mutes that end."""
 MAX_SHOWN: Final = 10
 MAX_QUOTED: Final = 300
 _APPEALS: Final = Cooldown(3, 3600)
 
 
 class Moderation:
-    """Rules, cases, appeals and the audit log of one bot: `bot.include(moderation.router)`.
+    """Rules, cases, appeals and audit log of a bot, added by `bot.include(moderation.router)`.
 
-    If the bot runs the community (`community_key_file`), its description mutes, kicks and bans
-    users. Elsewhere the bot deletes messages of muted users, which clients obey if it is a
-    moderator. It asks the moderators to kick or ban.
+    A bot that runs the community (`community_key_file`) mutes, kicks and bans by its description.
+    Other bots delete messages of muted users, if they are moderators. A bot that does not run the
+    community asks its moderators to kick or ban a user.
 
     Args:
         mods: the channel of the moderators, by uuid or name: it reads every case.

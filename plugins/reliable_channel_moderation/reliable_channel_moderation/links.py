@@ -1,7 +1,7 @@
 """Hosts to which a text links, and links that disguise their host.
 
-A link is read as browsers do (WHATWG URL). After `https:` the host follows any number of slashes of
-either kind, and a slash of either kind ends it.
+Links are read as browsers read them (WHATWG URL). After `https:`, any number of slashes or
+backslashes may precede the host, and one of them ends it.
 """
 
 import re
@@ -14,7 +14,7 @@ from urllib.parse import unquote
 from .appearance import looks_latin, plain
 
 MAX_LINKS: Final = 50
-"""Maximum number of links that are examined. A message with more is refused."""
+"""Maximum number of links in a message that are examined. A message with more links is refused."""
 _HOST: Final = r"[^\s/\\?#<>()\"'|]{1,255}"
 _LINK: Final = re.compile(
     rf"\b(?:https?|hxxps?|ftp|wss?)\s*:(?:\s*[/\\]+)?(?P<web>{_HOST})"

@@ -1,4 +1,4 @@
-"""Plugin behind the entry point `moderation`: a command for the audit log."""
+"""Plugin behind the entry point `moderation`, with a command for the audit log."""
 
 from typing import TYPE_CHECKING, Final
 

@@ -1,4 +1,4 @@
-"""Rules of a community, and the consequences of breaking them."""
+"""Rules of a community, with the consequences of breaking a rule."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -8,7 +8,7 @@ from reliable_channel.sds.declared import POSITIVE, Bound, Doc, Unit, check
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """Limits and consequences, with defaults for a lively channel.
+    """Limits and consequences of the rules, with defaults for a lively channel.
 
     Raises:
         ValueError: a value that is not allowed, or a harder consequence for fewer points; the text
@@ -18,58 +18,74 @@ class Policy:
     flood_messages: Annotated[
         int,
         Bound(1),
-        Doc("More messages of a user in `flood_s`, in all channels together, are a flood."),
+        Doc(
+            "Number of a user's messages in `flood_s`, in all channels together, beyond which "
+            "they are a flood."
+        ),
     ] = 6
     flood_s: Annotated[float, POSITIVE] = 10.0
-    max_mentions: Annotated[int, Bound(1), Doc("More mentions in a message are a flood, too.")] = 8
+    max_mentions: Annotated[
+        int, Bound(1), Doc("Number of mentions in a message beyond which they are a flood.")
+    ] = 8
     late_messages: Annotated[
         int,
         Bound(1),
-        Doc("""More messages of a user in 10 minutes whose clocks are a minute behind are
-        reported: clocks are the author's, so a flood may hide in the past."""),
+        Doc("""Number of a user's messages in 10 minutes, with clocks a minute late, beyond which
+            they are reported."""),
     ] = 100
     repeats: Annotated[
         int,
         Bound(1),
         Unit("messages"),
-        Doc("So many messages of the same text by a user in `repeat_s` are spam."),
+        Doc("Number of messages of a user with the same text in `repeat_s` that are spam."),
     ] = 3
     copies: Annotated[
         int,
         Bound(1),
         Unit("users"),
-        Doc("So many users with the same text in `repeat_s` are spam."),
+        Doc("Number of users with the same text in `repeat_s` that are spam."),
     ] = 4
     repeat_s: Annotated[float, POSITIVE] = 600.0
     min_repeat_characters: Annotated[
-        int, Bound(1), Doc("Shorter texts, such as greetings, may be repeated.")
+        int,
+        Bound(1),
+        Doc(
+            "Minimum length of a text that counts as a repetition, because "
+            "greetings may be repeated."
+        ),
     ] = 12
     allowed_hosts: frozenset[str] | None = None
-    """Hosts that links may name, with all of their subdomains. None allows all except disguised
-    ones."""
+    """Hosts that links may name, with all subdomains of these hosts. If `allowed_hosts` is None,
+    links to all hosts are allowed, except disguised links."""
     raid_newcomers: Annotated[
         int,
         Bound(1),
         Unit("users"),
-        Doc("So many users that write, or ask to join, for the first time in `raid_s` are a raid."),
+        Doc(
+            "Number of newcomers in `raid_s` that make a raid, counted by first message or "
+            "request to join."
+        ),
     ] = 10
     raid_s: Annotated[float, POSITIVE] = 60.0
     raid_quiet_s: Annotated[
-        float, POSITIVE, Doc("A raid is over when no newcomer has come for so long.")
+        float, POSITIVE, Doc("Time without a newcomer after which a raid is over.")
     ] = 600.0
     learn_s: Annotated[
         float,
         POSITIVE,
-        Doc("After a start all users seem new for so long, so that no raid is found."),
+        Doc("Time after the start in which no raid is found, because all users seem new."),
     ] = 600.0
     link_points: Annotated[int, Bound(1)] = 1
     spam_points: Annotated[int, Bound(1)] = 2
     flood_points: Annotated[int, Bound(1)] = 3
     forget_s: Annotated[
-        float, POSITIVE, Doc("Points are forgotten so long after the last case.")
+        float, POSITIVE, Doc("Time after a user's last case in which the points are forgotten.")
     ] = 86_400.0
     mute_at: Annotated[
-        int, Bound(1), Unit("points"), Doc("Points from which a user is muted for `mute_s`.")
+        int,
+        Bound(1),
+        Unit("points"),
+        Doc("Number of points from which a user is muted for `mute_s`."),
     ] = 3
     mute_s: Annotated[float, POSITIVE] = 600.0
     kick_at: Annotated[int, Bound(1), Unit("points")] = 6

@@ -1,6 +1,6 @@
-"""Cases and points of users, in the bot's state, so that they survive a restart.
+"""Cases and points of users in the bot's state, which survive a restart.
 
-The last 10,000 cases are kept, and the users of these cases.
+The record keeps the last 10,000 cases, and the users of these cases.
 """
 
 from collections.abc import Callable
@@ -11,44 +11,45 @@ from .policy import Policy
 
 MAX_CASES: Final = 10_000
 MAX_MUTED: Final = 1_000
-"""Maximum number of muted users. The user muted first is released."""
+"""Maximum number of users that are muted at a time. Beyond the maximum, the user that was muted
+first is released."""
 MAX_TEXT: Final = 500
 _PREFIX: Final = "moderation"
 
 
 class Notes(Protocol):
-    """Notes of a bot: `BotActions`."""
+    """Interface of a bot's notes, which `BotActions` implements."""
 
     def note(self, name: str) -> Any:
-        """Return the value under a name, or None."""
+        """Return the value under a name, or None if there is no such value."""
 
     def keep(self, name: str, value: Any) -> None:
-        """Keep a value. None deletes it."""
+        """Store a value under a name. The value None deletes the stored value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Message that broke a rule, or action of a moderator."""
+    """Case of a message that broke a rule, or of an action of a moderator."""
 
     number: int
     at_ms: int
     user: str
-    """Public key of the user."""
+    """Public key of the user that the case is about."""
     message_id: str
     chat: str
     rule: str
     why: str
     points: int
     action: str
-    """Consequence: `report`, `delete`, `mute`, `kick` or `ban`."""
+    """Consequence of the case, `report`, `delete`, `mute`, `kick` or `ban`."""
     state: str = "open"
-    """State: `open`, `appealed`, `upheld` or `pardoned`."""
+    """State of the case, `open`, `appealed`, `upheld` or `pardoned`."""
     appeal: str = ""
-    """Text that the user wrote."""
+    """Text with which the user appealed."""
 
 
 class Record:
-    """Cases of one bot.
+    """Cases and points of one bot's users.
 
     Args:
         notes: the bot.
@@ -60,18 +61,18 @@ class Record:
         self._policy = policy
 
     def case(self, number: int) -> Case | None:
-        """Return a case by its number, if it is kept."""
+        """Return the case with a number, or None if it is no longer kept."""
         found = self._note(f"case {number}")
         return None if found is None else Case(**found)
 
     def about(self, message_id: str) -> Case | None:
-        """Return the case of a message, if there is one."""
+        """Return the case about a message, or None."""
         number = self._note(f"message {message_id}")
         return None if number is None else self.case(number)
 
     @property
     def last(self) -> int:
-        """Number of the last case."""
+        """Number of the latest case."""
         return int(self._note("last") or 0)
 
     def open(
@@ -101,11 +102,11 @@ class Record:
         return case
 
     def appeal(self, case: Case, text: str) -> Case:
-        """Return the case with the user's appeal."""
+        """Add the user's appeal to a case, and return the case."""
         return self._change(replace(case, state="appealed", appeal=text[:MAX_TEXT]))
 
     def decide(self, case: Case, *, is_pardoned: bool) -> Case:
-        """Return the decided case. A pardon cancels its points."""
+        """Decide an appealed case, and return the case. A pardon cancels the points of the case."""
         if is_pardoned and case.state != "pardoned":
             standing = self._standing(case.user)
             points = max(0, standing.get("points", 0) - case.points)
@@ -113,13 +114,13 @@ class Record:
         return self._change(replace(case, state="pardoned" if is_pardoned else "upheld"))
 
     def points(self, user: str) -> int:
-        """Return the points of a user."""
+        """Return the points that a user has now."""
         return int(self._standing(user).get("points", 0))
 
     # -- muted ------------------------------------------------------------------------------------
 
     def mute(self, user: str, until_ms: int) -> None:
-        """Mute a user until a time (0 ends it)."""
+        """Mute a user until a time, or end the mute with the time 0."""
         muted = {key: at for key, at in self.muted.items() if key != user}
         if until_ms:
             muted[user] = until_ms
@@ -127,7 +128,7 @@ class Record:
 
     @property
     def muted(self) -> dict[str, int]:
-        """Muted users, with the end of their mutes."""
+        """Muted users, each with the time when the mute ends."""
         return self._note("muted") or {}
 
     # -- inside -----------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The errors for calls that a node refuses. For packets that it refuses there are events.
+"""Errors of calls that a node refuses. For packets that a node refuses, it emits events instead.
 
 MvdsError
 ├── BodyTooLong     it would not fit a payload
@@ -11,21 +11,21 @@ from reliable_channel.errors import ReliableChannelError
 
 
 class MvdsError(ReliableChannelError):
-    """The base class of a node's errors."""
+    """Base class of the errors of a node."""
 
 
 class BodyTooLong(MvdsError, ValueError):
-    """The message would not fit a payload."""
+    """Error that a message does not fit into a payload."""
 
 
 class UnknownGroup(MvdsError, LookupError):
-    """The group has no peers here: add one first."""
+    """Error that a group has no peers at this node, so that `add_peer` must be called first."""
 
 
 class TooManyRepeats(MvdsError):
-    """The same body was given to the same group so often that no timestamp is left for another
-    id."""
+    """Error that a body was sent to a group so often that no timestamp is left for another id."""
 
 
 class NodeFull(MvdsError):
-    """A limit is reached. Peers that never acknowledge can be removed from their groups."""
+    """Error that a limit of the node is reached. Peers that never acknowledge messages can be
+    removed from their groups."""

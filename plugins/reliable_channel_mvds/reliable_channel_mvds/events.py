@@ -1,4 +1,4 @@
-"""The events that a node emits."""
+"""Events that an MVDS node emits."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -7,7 +7,7 @@ from .message import GroupId, MessageId, PeerId
 
 
 class Element(Enum):
-    """The parts of a payload."""
+    """Kind of element in a payload."""
 
     ACK = "ack"
     OFFER = "offer"
@@ -16,46 +16,49 @@ class Element(Enum):
 
 
 class Reason(Enum):
-    """Why a received packet or a part of it is refused."""
+    """Reason why a received packet, or an element of it, is refused."""
 
     MALFORMED_ID = "malformed_id"
-    """An id does not have 32 bytes. (The reference cuts it or fills it up.)"""
+    """An id does not have 32 bytes. The reference implementation shortens or fills an id that does
+    not have 32 bytes."""
     MALFORMED_GROUP = "malformed_group"
     """A group id does not have 32 bytes."""
     NOT_IN_GROUP = "not_in_group"
-    """The peer is not in the message's group here. The message is not acknowledged, so the peer
-    sends it again, perhaps once it is in the group. (The reference accepts it.)"""
+    """The peer is not in the group of the message at this node. The message is not acknowledged, so
+    the peer sends it again, perhaps when it is in the group. The reference implementation accepts a
+    message from a peer outside the group."""
     UNKNOWN_MESSAGE = "unknown_message"
-    """A peer requests a message that is not held here."""
+    """A peer requests a message that this node does not hold."""
     NO_ROOM = "no_room"
-    """A limit is reached. Messages that are refused for it arrive again."""
+    """A limit of the node is reached. Messages that are refused because of a limit arrive again."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessageReceived:
-    """A message arrived for the first time. Repeated ones are acknowledged silently."""
+    """Event that a message arrived for the first time. Repeated messages are acknowledged without
+    an event."""
 
     message_id: MessageId
     group_id: GroupId
     timestamp: int
     body: bytes
     peer_id: PeerId
-    """The peer that sent it. Its author may be another one."""
+    """Peer that sent the message. The author of the message may be another peer."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessageAcknowledged:
-    """A peer has a message that was being sent to it."""
+    """Event that a peer has received a message that was being sent to it."""
 
     message_id: MessageId
     peer_id: PeerId
     waiting: int
-    """The number of other peers to which it is still being sent."""
+    """Number of other peers to which the message is still being sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryFailed:
-    """A record was sent `max_send_count` times without an answer, and is given up."""
+    """Event that a record was sent `max_send_count` times without an answer, and is given up."""
 
     message_id: MessageId
     peer_id: PeerId
@@ -65,7 +68,7 @@ class DeliveryFailed:
 
 @dataclass(frozen=True, slots=True)
 class PayloadRejected:
-    """The whole packet of a peer is refused."""
+    """Event that a peer's whole packet is refused."""
 
     peer_id: PeerId
     detail: str
@@ -73,22 +76,23 @@ class PayloadRejected:
 
 @dataclass(frozen=True, slots=True)
 class ElementsRejected:
-    """Parts of a payload are refused. There is one event for each kind and reason."""
+    """Event that elements of a payload are refused. A payload leads to one event for each kind of
+    element and reason."""
 
     peer_id: PeerId
     element: Element
     reason: Reason
     count: int
     example_id: bytes
-    """The id of the first refused part, or its group where the group is wrong."""
+    """Id of the first refused element, or of its group if the group is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class LimitReached:
-    """Something was left out or forgotten because memory is limited."""
+    """Event that data was refused or forgotten because a limit is reached."""
 
     limit: str
-    """The reached field of `Limits`."""
+    """Name of the reached limit, which is a field of `Limits`."""
     message_id: MessageId
     peer_id: PeerId | None = None
 
@@ -105,7 +109,7 @@ Event = (
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """A payload to be sent to a peer."""
+    """Payload that must be sent to a peer."""
 
     peer_id: PeerId
     data: bytes

@@ -1,4 +1,4 @@
-"""The peers of each group."""
+"""Peers of each group of a node."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ PEERS: Final = Table("mvds_peers", (("group_and_peer", "BLOB"),))
 
 
 class Groups:
-    """The peers of each group, in the order in which they were added."""
+    """Peers of each group, in the order in which they were added."""
 
     def __init__(self, limit: int, recorder: Recorder) -> None:
         self._limit, self._recorder = limit, recorder
@@ -28,7 +28,7 @@ class Groups:
         return self._memberships.total()
 
     def peers(self, group_id: GroupId) -> tuple[PeerId, ...]:
-        """Return the peers of a group, or none if the group is not known."""
+        """Return the peers of a group, or no peers for an unknown group."""
         return tuple(self._peers.get(group_id, ()))
 
     def has(self, group_id: GroupId, peer_id: PeerId) -> bool:
@@ -36,9 +36,10 @@ class Groups:
         return peer_id in self._peers.get(group_id, ())
 
     def add(self, group_id: GroupId, peer_id: PeerId) -> None:
-        """Put a peer into a group. A second time changes nothing.
+        """Add a peer to a group. A second call for the same peer changes nothing.
 
-        Raises: NodeFull: the limit of memberships is reached.
+        Raises:
+            NodeFull: the limit of memberships is reached.
         """
         if self.has(group_id, peer_id):
             return
@@ -49,7 +50,7 @@ class Groups:
         self._recorder.put(PEERS, group_id + peer_id)
 
     def remove(self, group_id: GroupId, peer_id: PeerId) -> None:
-        """Take a peer out of a group. Nothing happens if it is in none."""
+        """Remove a peer from a group. If the peer is not in the group, nothing changes."""
         if not self.has(group_id, peer_id):
             return
         del self._peers[group_id][peer_id]

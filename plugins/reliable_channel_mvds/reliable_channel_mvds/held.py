@@ -1,8 +1,8 @@
-"""The messages that a node holds, and the ids of those that it held before.
+"""Messages that a node holds, and the ids of messages that it held before.
 
-A message is kept while a peer waits for it. Other messages are kept as long as there is room,
-because a peer that lost its state may ask again. After that only the id is kept, to recognize
-duplicates.
+A message is held while a peer waits for it. Other messages are held while there is room, because a
+peer that lost its state may request them. Of messages that are no longer held, the ids are kept, to
+recognize duplicates.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,14 +24,17 @@ MESSAGES: Final = Table(
         ("unknown_fields", "BLOB"),
     ),
 )
-"""If the group is missing, only the id is known. The number shows which message is older."""
+"""Table of messages, in which a row without a group has only an id. The number in a row shows which
+of two messages is older."""
 
 
 class HeldMessages:
-    """Messages and ids, each of them limited.
+    """Held messages and ids, each up to a limit.
 
-    Args: limits: the limits. recorder: gets a row for each message. forgotten: is called with the
-    limit and the id of each message that makes room.
+    Args:
+        limits: numbers and bytes of what is held.
+        recorder: gets a row for each message.
+        forgotten: is called with the limit and the id of each message that makes room.
     """
 
     def __init__(
@@ -57,12 +60,12 @@ class HeldMessages:
         return self._messages.get(message_id)
 
     def of_group(self, group_id: GroupId) -> list[MessageId]:
-        """Return the ids of a group's messages that are held whole, oldest first."""
+        """Return the ids of a group's messages that are held whole, the oldest first."""
         return [i for i, message in self._messages.items() if message.group_id == group_id]
 
     def make_room(self, message: Message) -> str | None:
-        """Forget old messages to make room for this one. Return the limit that forbids it, or
-        None."""
+        """Forget old messages to make room for a new message. If there is no room, `make_room`
+        returns the limit that is reached, otherwise None."""
         limits = self._limits
         size = _size(message)
         while len(self._messages) + 1 > limits.messages:
@@ -74,8 +77,8 @@ class HeldMessages:
         return None
 
     def relay_limit(self) -> str | None:
-        """Return the limit that is half used by messages that peers wait for, or None. At that
-        point no more messages are passed on."""
+        """Return the limit of which half is used by messages that peers wait for, or None. At half
+        of a limit, the node no longer forwards messages of others."""
         if 2 * (len(self._messages) - len(self._idle)) >= self._limits.messages:
             return "messages"
         if 2 * self._wanted_bytes >= self._limits.message_bytes:
@@ -83,7 +86,7 @@ class HeldMessages:
         return None
 
     def add(self, message_id: MessageId, message: Message) -> None:
-        """Keep a message for which there is room. No peer waits for it yet."""
+        """Hold a message for which there is room. No peer waits for the new message yet."""
         self._messages[message_id] = message
         self._idle[message_id] = None
         self.size_bytes += _size(message)
@@ -92,19 +95,20 @@ class HeldMessages:
         )
 
     def wanted(self, message_id: MessageId) -> None:
-        """Note that a peer waits for this message."""
+        """Note that a peer waits for a message."""
         if message_id in self._idle:
             del self._idle[message_id]
             self._wanted_bytes += _size(self._messages[message_id])
 
     def idle(self, message_id: MessageId) -> None:
-        """Note that no peer waits for this message any more."""
+        """Note that no peer waits for a message any more."""
         if message_id in self._messages and message_id not in self._idle:
             self._idle[message_id] = None
             self._wanted_bytes -= _size(self._messages[message_id])
 
     def restore(self, rows: Iterator[Row]) -> None:
-        """Take back the recorded messages. Each is idle until a record needs it."""
+        """Hold the messages that an earlier process recorded. A restored message is idle until a
+        record needs it."""
         for row in sorted(rows, key=_row_number):
             key, number, group_id, timestamp, body, unknown_fields = row
             assert isinstance(key, bytes) and isinstance(number, int)

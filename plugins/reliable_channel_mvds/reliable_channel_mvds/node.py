@@ -1,11 +1,11 @@
-"""An MVDS node.
+"""MVDS node as a state machine.
 
-It does no I/O. The owner calls `append`, `receive` and, when `next_deadline_ms()` has come,
-`on_deadline`, each with a time that never goes back. Then the owner sends the result of
-`outgoing()` and handles the result of `events()`. Nothing else changes the state. No method reads a
-clock, waits, or draws a random number other than from `random`.
+The node does no I/O. The owner of the node calls `append`, `receive` and, when it is due,
+`on_deadline`. After each call, the owner sends the result of `outgoing()` and handles the result of
+`events()`. Only calls of its methods change the state of the node. The methods read no clock, never
+wait, and draw random numbers only from `random`.
 
-The layer below must prove the identity of a peer (Secure Transport).
+The transport must prove the identity of each peer (Secure Transport).
 """
 
 from collections import deque
@@ -31,18 +31,18 @@ from .wire import SEED, WireProfile, room_of
 _T = TypeVar("_T")
 
 MAX_SECONDS_AHEAD: Final = 60
-"""The most by which the timestamp of a repeated body may be ahead, in order to get its own id."""
+"""Maximum lead of the timestamp of a repeated body, which gives the body an id of its own."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeStatistics:
-    """A snapshot of counters and tables."""
+    """Snapshot of a node's counters and tables."""
 
     counters: Counters
     epoch: int
     records: int
     requests: int
-    """The records that ask a peer for a message."""
+    """Number of records that request a message from a peer."""
     messages: int
     message_bytes: int
     memberships: int
@@ -50,10 +50,11 @@ class NodeStatistics:
 
 
 class MvdsNode:
-    """A node. It sends messages to the peers of their groups, and receives theirs.
+    """MVDS node of one participant. The node sends messages to the peers of their groups, and
+    receives messages of its peers.
 
-    `random` returns floats in [0, 1) and is used only for the jitter of retransmissions. With a
-    `recorder`, `changes()` returns the changes of the state that a restart needs, after each step.
+    The generator `random` returns floats in [0, 1), only for the jitter of retransmissions. With a
+    `recorder`, `changes()` returns the changes that a restart needs, after each step.
 
     Raises:
         ValueError: the peer id is empty.
@@ -78,7 +79,7 @@ class MvdsNode:
         self._receiver = Receiver(self._state)
 
     def restore(self, tables: Tables, now_ms: int) -> None:
-        """Begin with the recorded rows of before a restart."""
+        """Begin with the rows that an earlier process recorded."""
         state = self._state
         state.advance(now_ms)
         state.groups.restore(tables.get(PEERS.name, ()))
@@ -94,10 +95,11 @@ class MvdsNode:
     # -- groups ------------------------------------------------------------------------------------
 
     def add_peer(self, group_id: GroupId, peer_id: PeerId) -> None:
-        """Put a peer into a group. It gets the messages that come from now on.
+        """Add a peer to a group. The peer gets the messages of the group from now on.
 
-        Raises: ValueError: the group id does not have 32 bytes, or the peer is empty or is this
-        node. NodeFull: the limit of memberships is reached.
+        Raises:
+            ValueError: the group id does not have 32 bytes, or the peer is empty or is this node.
+            NodeFull: the limit of memberships is reached.
         """
         if len(group_id) != GROUP_ID_BYTES:
             raise ValueError(f"a group id has {GROUP_ID_BYTES} bytes, this one {len(group_id)}")
@@ -106,7 +108,7 @@ class MvdsNode:
         self._state.groups.add(group_id, peer_id)
 
     def remove_peer(self, group_id: GroupId, peer_id: PeerId) -> None:
-        """Take a peer out of a group. It gets no further messages of the group."""
+        """Remove a peer from a group. The removed peer gets no further messages of the group."""
         state = self._state
         state.groups.remove(group_id, peer_id)
         for record in [record for record in state.records if record.peer_id == peer_id]:
@@ -117,7 +119,7 @@ class MvdsNode:
             state.acks.pop(peer_id, None)
 
     def peers(self, group_id: GroupId) -> tuple[PeerId, ...]:
-        """Return the peers of a group."""
+        """Return the peers of a group in the order in which they were added."""
         return self._state.groups.peers(group_id)
 
     # -- inputs ------------------------------------------------------------------------------------
@@ -131,16 +133,18 @@ class MvdsNode:
         mode: Mode | None = None,
         broadcast: bool = False,
     ) -> MessageId:
-        """Send a message to all peers of a group and return its id. `mode` None means the mode of
-        the options.
+        """Send a message to all peers of a group, and return the message's id. If `mode` is None,
+        the message is sent in the mode of the options.
 
-        With `broadcast` the owner sends the message itself, once to all peers, where the transport
-        can do so. The node then only repeats it to the peers that do not acknowledge it. The group
-        need not have any peers yet.
+        With `broadcast`, the owner itself sends the message once to all peers. The node then
+        repeats the message only to peers that do not acknowledge it. A group in which a message is
+        broadcast need not have peers yet.
 
-        Raises: UnknownGroup: the group has no peers. BodyTooLong: the message would not fit a
-        payload. TooManyRepeats: the group was given this body about once a second for the next
-        minute. NodeFull: too much waits for a peer, or peers wait for all held messages.
+        Raises:
+            UnknownGroup: the group has no peers.
+            BodyTooLong: the message would not fit a payload.
+            TooManyRepeats: the group was given this body about once a second for the next minute.
+            NodeFull: too much waits for a peer, or peers wait for all held messages.
         """
         state, limits = self._state, self.options.limits
         state.advance(now_ms)
@@ -169,8 +173,8 @@ class MvdsNode:
         return message_id
 
     def offer_held(self, group_id: GroupId, peer_id: PeerId, now_ms: int) -> None:
-        """Offer the kept messages of a group to a peer that is new or was away for long. At most
-        half of `records_per_peer` are offered, the newest ones."""
+        """Offer the held messages of a group to a peer that is new or was away for long. The newest
+        messages are offered, at most half of `records_per_peer`."""
         state = self._state
         state.advance(now_ms)
         room = self.options.limits.records_per_peer // 2
@@ -180,26 +184,26 @@ class MvdsNode:
             state.give(peer_id, message_id, Mode.INTERACTIVE)
 
     def withdraw(self, message_id: MessageId) -> None:
-        """Send a message only to peers that ask for it, from now on."""
+        """Send a message from now on only to peers that request it."""
         for record in self._state.records.of_message(message_id):
             self._state.drop(record)
 
     def receive(self, peer_id: PeerId, data: bytes, now_ms: int) -> None:
-        """Take a payload from a peer.
+        """Handle a payload from a peer.
 
-        No bytes raise an error: a refused payload becomes an event.
+        `receive` raises no error, because a refused payload becomes an event.
         """
         self._state.advance(now_ms)
         self._receiver.receive(peer_id, data)
 
     def overhear(self, peer_id: PeerId, data: bytes, now_ms: int) -> None:
-        """Note a payload from a peer to another participant, on a transport where such payloads are
-        heard. Messages that the peer has need not be sent to it."""
+        """Note a payload between two other participants, which the transport also delivered.
+        Messages that the payload's sender has need not be sent to it."""
         self._state.advance(now_ms)
         self._receiver.overhear(peer_id, data)
 
     def peer_is_back(self, peer_id: PeerId, now_ms: int) -> None:
-        """Note that a peer can be reached again. The messages that wait for it are sent soon,
+        """Note that a peer can be reached again. The messages that wait for the peer are sent soon,
         spread over the first interval."""
         state = self._state
         state.advance(now_ms)
@@ -218,35 +222,35 @@ class MvdsNode:
         return None if epoch is None else epoch * self.options.epoch_ms
 
     def on_deadline(self, now_ms: int) -> None:
-        """Send everything that is due."""
+        """Send everything that is due at this time."""
         self._state.advance(now_ms)
         self._sender.send_due()
 
     # -- outputs -----------------------------------------------------------------------------------
 
     def events(self) -> Iterator[Event]:
-        """Return everything that happened since the last call."""
+        """Yield all events since the last call of `events`."""
         return _drain(self._state.events)
 
     def outgoing(self) -> Iterator[Outgoing]:
-        """Return the payloads that must be sent, in order."""
+        """Yield the payloads that must be sent, in the order of sending."""
         return _drain(self._state.outgoing)
 
     def changes(self) -> Changes:
-        """Return the changes of the state that a restart needs. Write them in one transaction
-        before you use the results of `events()` and `outgoing()`."""
+        """Return the changes of the state that a restart needs. Write the changes in one
+        transaction before you use `events()` and `outgoing()`."""
         return self._state.recorder.take()
 
     def get(self, message_id: MessageId) -> Message | None:
-        """Return a message that is held, or None."""
+        """Return a message that the node holds, or None."""
         return self._state.held.get(message_id)
 
     def records(self) -> Iterator[Record]:
-        """Return all records, for inspection."""
+        """Yield all records of the node, for inspection."""
         return iter(self._state.records)
 
     def statistics(self) -> NodeStatistics:
-        """Return a snapshot of counters and tables."""
+        """Return a snapshot of the node's counters and tables."""
         state = self._state
         return NodeStatistics(
             counters=copy(state.counters),

@@ -1,9 +1,9 @@
-"""The entry point `mvds` of reliable-channel."""
+"""Plugin behind the entry point `mvds` of reliable-channel."""
 
 from reliable_channel.spi import Register, hookimpl
 
 
 @hookimpl
 def register_sync_cores(register: Register) -> None:
-    """Register the core of `sync="mvds"`."""
+    """Register the sync core of `sync="mvds"`."""
     register("mvds", "reliable_channel_mvds.channel:MvdsCore")

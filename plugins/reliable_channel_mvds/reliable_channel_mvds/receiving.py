@@ -1,4 +1,4 @@
-"""The effects of a payload on the state (Flow: the rules of both modes, which a peer may mix)."""
+"""Effects of a received payload on the state, with the rules of both modes (Flow)."""
 
 from collections.abc import Iterable
 
@@ -18,14 +18,15 @@ from .wire import CodecError, room_of
 
 
 class Receiver:
-    """Takes payloads. A wrong part is refused by itself, and the other parts count."""
+    """Handles received payloads. A wrong element is refused alone, and the other elements of its
+    payload count."""
 
     def __init__(self, state: NodeState) -> None:
         self._state = state
         self._rejected: dict[tuple[Element, Reason], tuple[int, bytes]] = {}
 
     def receive(self, peer_id: PeerId, data: bytes) -> None:
-        """Take a payload from a peer."""
+        """Handle a payload from a peer."""
         state = self._state
         state.counters.payloads_received += 1
         state.counters.bytes_received += len(data)
@@ -45,8 +46,7 @@ class Receiver:
                 self._take(peer_id, payload)
 
     def overhear(self, peer_id: PeerId, data: bytes) -> None:
-        """Take the facts that a payload for another participant proves: its sender holds the
-        messages that it acknowledges, offers and sends."""
+        """Note that the sender of a payload to another peer has the messages that it names."""
         state = self._state
         if peer_id not in state.groups or len(data) > state.options.limits.received_payload_bytes:
             return

@@ -1,7 +1,8 @@
-"""The `state` of the specification: one record for each message and peer. It has the number of
-times that the message was sent, and the epoch of the next time.
+"""Records of messages and peers, called `state` in the specification. A record counts how often its
+message was sent, and has the epoch of the next time.
 
-A peer has at most one record for a message. The message is offered, sent, or requested.
+A peer has at most one record for a message. The record says whether the message is offered, sent or
+requested.
 """
 
 from collections import Counter
@@ -27,8 +28,8 @@ RECORDS: Final = Table(
 
 
 class RecordType(IntEnum):
-    """The kind of a record, numbered as in the reference. Acks have no record, because they are not
-    retransmitted."""
+    """Kind of a record, numbered as in the reference implementation. Acks have no record, because
+    they are not retransmitted."""
 
     OFFER = 0
     REQUEST = 1
@@ -37,25 +38,27 @@ class RecordType(IntEnum):
 
 @dataclass(slots=True, eq=False)
 class Record:
-    """A message on its way to, or from, a peer."""
+    """Record of a message that is sent to a peer or requested from a peer."""
 
     type: RecordType
     peer_id: PeerId
     message_id: MessageId
     send_epoch: int
-    """The next epoch at which it may be sent."""
+    """Next epoch in which the record may be sent."""
     send_count: int = 0
     turn: int = -1
-    """Its valid place in the schedule. Its other places there are out of date."""
+    """Valid place of the record in the schedule. Other places of the record in the schedule are out
+    of date."""
 
     @property
     def gives(self) -> bool:
-        """True if the peer is to receive the message, and False if it is to send it."""
+        """True if the peer should receive the message, False if the peer should send the
+        message."""
         return self.type is not RecordType.REQUEST
 
 
 class Records:
-    """The table of all records, by message and peer, and by the epoch at which they are due."""
+    """Table of all records, by message and peer, and by the epoch in which they are due."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -74,7 +77,7 @@ class Records:
 
     @property
     def requested(self) -> int:
-        """The number of requested messages, counted once for each peer."""
+        """Number of requested messages, counted once for each peer."""
         return self._requesting.total()
 
     def get(self, peer_id: PeerId, message_id: MessageId) -> Record | None:
@@ -82,7 +85,7 @@ class Records:
         return self._by_message.get(message_id, {}).get(peer_id)
 
     def of_message(self, message_id: MessageId) -> list[Record]:
-        """Return the records of a message."""
+        """Return the records of a message for all peers."""
         return list(self._by_message.get(message_id, {}).values())
 
     def giving_to(self, message_id: MessageId) -> int:
@@ -90,18 +93,19 @@ class Records:
         return sum(record.gives for record in self._by_message.get(message_id, {}).values())
 
     def count(self, peer_id: PeerId, *, gives: bool) -> int:
-        """Return the number of messages that are being sent to a peer, or requested from it."""
+        """Return the number of messages that are sent to a peer, or requested from a peer."""
         return (self._giving if gives else self._requesting)[peer_id]
 
     def add(self, record: Record) -> None:
-        """Add a record. It replaces another record of the same message and peer."""
+        """Add a record to the table. The new record replaces another record of the same message and
+        peer."""
         self.remove(record.peer_id, record.message_id)
         self._by_message.setdefault(record.message_id, {})[record.peer_id] = record
         (self._giving if record.gives else self._requesting)[record.peer_id] += 1
         self.plan(record, record.send_epoch)
 
     def remove(self, peer_id: PeerId, message_id: MessageId) -> Record | None:
-        """Remove a record and return it, or return None if it does not exist."""
+        """Remove a record and return it, or return None if there is no record."""
         records = self._by_message.get(message_id, {})
         if (record := records.pop(peer_id, None)) is None:
             return None
@@ -116,7 +120,7 @@ class Records:
         return record
 
     def plan(self, record: Record, send_epoch: int) -> None:
-        """Let a record be sent from this epoch on."""
+        """Plan to send a record in the given epoch or later."""
         record.send_epoch = send_epoch
         record.turn = self._turns
         heappush(self._schedule, (send_epoch, self._turns, record))
@@ -130,7 +134,7 @@ class Records:
         )
 
     def next_epoch(self) -> int | None:
-        """Return the epoch at which the next record is due, or None."""
+        """Return the epoch in which the next record is due, or None."""
         while self._schedule:
             send_epoch, turn, record = self._schedule[0]
             if record.turn == turn:
@@ -139,13 +143,13 @@ class Records:
         return None
 
     def take_due(self, epoch: int) -> Iterator[Record]:
-        """Return the records whose epoch has come, the earliest first. Each stays in the table, and
-        is not returned again until it is planned again."""
+        """Yield the records that are due in an epoch, the earliest first. A due record stays in the
+        table, and is yielded again only after the next `plan`."""
         while (due := self.next_epoch()) is not None and due <= epoch:
             yield heappop(self._schedule)[2]
 
     def restore(self, row: Row) -> Record:
-        """Return a record from its row, without adding it."""
+        """Return the record in a row, without adding it to the table."""
         key, kind, send_count, send_epoch = row
         assert isinstance(key, bytes) and isinstance(kind, int)
         assert isinstance(send_count, int) and isinstance(send_epoch, int)

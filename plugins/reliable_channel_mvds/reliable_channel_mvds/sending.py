@@ -1,4 +1,5 @@
-"""At most one payload to each peer in an epoch, with everything that is due and fits."""
+"""Payloads of a node, at most one for each peer in an epoch, with everything that is due and
+fits."""
 
 from collections import deque
 from dataclasses import dataclass, field
@@ -36,7 +37,7 @@ class _Draft:
 
 
 class Sender:
-    """Makes the payloads of an epoch."""
+    """Makes the payloads of a node in each epoch."""
 
     def __init__(self, state: NodeState) -> None:
         self._state = state
@@ -50,8 +51,8 @@ class Sender:
         return min((epoch for epoch in epochs if epoch is not None), default=None)
 
     def send_due(self) -> None:
-        """Make the payloads that are due. Messages that come up later in an epoch wait for the next
-        one, so that each peer gets one payload."""
+        """Make the payloads that are due. Messages that come later in an epoch wait for the next
+        epoch, so that each peer gets one payload."""
         state = self._state
         if (due := self.next_epoch()) is None or due > state.epoch:
             return

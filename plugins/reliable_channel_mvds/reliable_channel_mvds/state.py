@@ -1,5 +1,4 @@
-"""The tables of a node that sending and receiving share, and the few steps that touch several of
-them."""
+"""Tables of a node that sending and receiving share, with the steps that change several tables."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from .wire import WireProfile
 
 @dataclass(slots=True)
 class Counters:
-    """Counters of a node since it was made."""
+    """Counters of a node since its start."""
 
     payloads_sent: int = 0
     payloads_received: int = 0
@@ -28,14 +27,14 @@ class Counters:
     requests_sent: int = 0
     messages_sent: int = 0
     retransmissions: int = 0
-    """The offers, requests and messages among these that had been sent before."""
+    """Number of offers, requests and messages that had been sent before."""
     messages_received: int = 0
     duplicates_received: int = 0
     elements_rejected: int = 0
 
 
 class NodeState:
-    """The tables of a node."""
+    """Tables of an MVDS node."""
 
     def __init__(
         self,
@@ -62,16 +61,17 @@ class NodeState:
         """When acks, or records that had no room in the last payload, are to go out."""
 
     def advance(self, now_ms: int) -> None:
-        """Note the present time of the owner."""
+        """Note the present time of the node's owner."""
         self.epoch = max(self.epoch, now_ms // self.options.epoch_ms)
 
     def in_next_payload(self) -> None:
-        """Make sure that there are payloads in the next epoch."""
+        """Plan a payload for the next epoch."""
         if self.payload_epoch is None:
             self.payload_epoch = self.epoch + 1
 
     def acknowledge(self, peer_id: PeerId, message_id: MessageId) -> bool:
-        """Add an ack to the next payload to a peer. Return False if there was no room for it."""
+        """Add an ack to the next payload for a peer. If there is no room for the ack, `acknowledge`
+        returns False."""
         acks = self.acks.setdefault(peer_id, {})
         if message_id not in acks and len(acks) >= self.options.limits.acks_per_peer:
             return False
@@ -80,8 +80,7 @@ class NodeState:
         return True
 
     def give(self, peer_id: PeerId, message_id: MessageId, mode: Mode, *, delay: int = 0) -> None:
-        """Send or offer a held message to a peer, from the next epoch on, or `delay` epochs
-        later."""
+        """Send or offer a held message to a peer in the next epoch, or `delay` epochs later."""
         kind = RecordType.MESSAGE if mode is Mode.BATCH else RecordType.OFFER
         self.records.add(Record(kind, peer_id, message_id, self.epoch + 1 + delay))
         self.held.wanted(message_id)
@@ -94,19 +93,20 @@ class NodeState:
         self.held.wanted(message_id)
 
     def request(self, peer_id: PeerId, message_id: MessageId) -> None:
-        """Ask a peer for a message from the next epoch on."""
+        """Request a message from a peer, from the next epoch on."""
         record = Record(RecordType.REQUEST, peer_id, message_id, self.epoch + 1)
         self.records.add(record)
 
     def drop(self, record: Record) -> None:
-        """Remove a record. A message without waiting peers may make room from now on."""
+        """Remove a record from the table. A message for which no peer waits may make room from now
+        on."""
         self.records.remove(record.peer_id, record.message_id)
         if record.gives and not self.records.giving_to(record.message_id):
             self.held.idle(record.message_id)
 
     def peer_has(self, peer_id: PeerId, message_id: MessageId) -> None:
-        """Note that a peer said or showed that it holds a message. The message is then not sent to
-        it any more."""
+        """Note that a peer has a message. A message that a peer has is no longer sent to the
+        peer."""
         record = self.records.get(peer_id, message_id)
         if record is None or not record.gives:
             return

@@ -1,7 +1,8 @@
-"""Payloads as bytes, in the field numbers that peers use.
+"""Encoding of payloads, with the field numbers that peers use.
 
-The modules are generated. The runtime of protobuf reads field numbers such as 5001 like any other.
-It keeps unknown fields and writes them after the known ones, as the reference does.
+The protobuf modules for this encoding are generated. The protobuf runtime reads large field numbers
+such as 5001 like small numbers. protobuf writes unknown fields after the known fields, as the
+reference implementation does.
 """
 
 from dataclasses import dataclass
@@ -13,21 +14,20 @@ from . import mvds_later_pb2, mvds_pb2
 from .message import GroupId, GroupOffer, Message, MessageId, Payload
 
 ID_ROOM_BYTES: Final = 36
-"""The most bytes that an id takes in a payload: tag, length and 32 bytes."""
+"""Maximum number of bytes for an id in a payload, with tag, length and 32 bytes."""
 OFFER_ROOM_BYTES: Final = 80
-"""The same for an offer that names its group."""
+"""Maximum number of bytes for an offer that names its group."""
 MESSAGE_ROOM_BYTES: Final = 80
-"""The most bytes that a message takes besides its body and unknown fields: group id, timestamp,
-tags and lengths."""
+"""Maximum number of bytes for a message besides its body and unknown fields."""
 
 
 def room_of(message: Message) -> int:
-    """Return the most bytes that a message takes in a payload."""
+    """Return the maximum number of bytes for a message in a payload."""
     return MESSAGE_ROOM_BYTES + len(message.body) + len(message.unknown_fields)
 
 
 class CodecError(ValueError):
-    """The bytes are no payload."""
+    """Error that the bytes are no payload."""
 
 
 class _Module(Protocol):
@@ -39,20 +39,21 @@ class _Module(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WireProfile:
-    """The field numbers of a family of peers, and its way to offer messages."""
+    """Field numbers of a family of peers, and the way in which the peers offer messages."""
 
     name: str
     module: _Module
     reads_group_offers: bool = False
     sends_group_offers: bool = False
     own_message_fields: bytes = b""
-    """The encoded fields that own messages carry in addition."""
+    """Encoded fields that the node adds to its own messages."""
 
     def encode(self, payload: Payload) -> bytes:
-        """Write a payload. The empty one has no bytes.
+        """Return the bytes of a payload. An empty payload has no bytes.
 
-        Raises: ValueError: a timestamp is beyond 64 bits, or there are group offers in a numbering
-        without them.
+        Raises:
+            ValueError: a timestamp is beyond 64 bits, or there are group offers in a numbering
+                without them.
         """
         known = self.module.Payload(
             acks=payload.acks, offers=payload.offers, requests=payload.requests
@@ -66,14 +67,15 @@ class WireProfile:
         return bytes(known.SerializeToString()) + payload.unknown_fields
 
     def encode_message(self, message: Message) -> bytes:
-        """Write a message in the form that it has in a payload, without tag and length."""
+        """Return the bytes of a message as in a payload, without tag and length."""
         return bytes(self._written(message).SerializeToString())
 
     def decode(self, data: bytes) -> Payload:
-        """Read a payload. Its fields may come in any order. Unknown fields, and known fields of a
-        wrong type, are kept aside.
+        """Return the payload in the bytes. The fields of a payload may be in any order. Unknown
+        fields, and known fields of a wrong type, are kept separately.
 
-        Raises: CodecError: the bytes are no payload.
+        Raises:
+            CodecError: the bytes are no payload.
         """
         try:
             read = self.module.Payload.FromString(data)
@@ -115,13 +117,16 @@ def _unknown_fields(read: Any) -> bytes:
 
 
 SEED: Final = WireProfile("seed", mvds_pb2, reads_group_offers=True)
-"""5001 to 5004 and 6001 to 6003, as specified. Group offers are understood and not sent."""
+"""Field numbers 5001 to 5004 and 6001 to 6003, as specified. With these field numbers, group offers
+are understood but not sent."""
 GROUP_OFFERS: Final = WireProfile(
     "group_offers", mvds_pb2, reads_group_offers=True, sends_group_offers=True
 )
-"""The same with offers that name their group (5005), as in the status fork from v0.0.26 on."""
+"""Field numbers as specified, plus offers with a group (5005), as in the status fork from v0.0.26
+on."""
 LATER: Final = WireProfile("later", mvds_later_pb2, own_message_fields=b"\x22\x00")
-"""1 to 4 and 1 to 3, as in the reference from v0.0.24 on. Own messages carry the empty `Metadata`
-of v0.0.25. Without it such a peer, according to its source, crashes when it relays them."""
+"""Field numbers 1 to 4 and 1 to 3, as in the reference implementation from v0.0.24 on. Own messages
+contain the empty `Metadata` of v0.0.25. Without `Metadata`, a peer with v0.0.25 crashes when it
+forwards the message, according to its source."""
 
 PROFILES: Final = {profile.name: profile for profile in (SEED, GROUP_OFFERS, LATER)}

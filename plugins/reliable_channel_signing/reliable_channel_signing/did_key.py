@@ -1,8 +1,8 @@
-"""Public keys as text: `did:key` of the W3C Credentials Community Group, `did:key:z6Mk…`.
+"""Public keys as `did:key` of the W3C Credentials Community Group, such as `did:key:z6Mk…`.
 
-It is the multibase letter `z` for base58btc and the encoded bytes. These are the multicodec number
-of Ed25519 (ed 01) and the 32 bytes of the
-key. A key has one such text, so two ids are equal exactly if the keys are.
+The text consists of `did:key:`, the letter `z` for base58btc, and the encoded bytes. The encoded
+bytes are the multicodec number of Ed25519 (ed 01) and the key (32 bytes). Each key has only one
+such text, so two ids are equal exactly if their keys are equal.
 """
 
 from typing import Final
@@ -47,7 +47,7 @@ def did_of(public_key: bytes) -> str:
 
 
 def public_key_of(did: str) -> bytes:
-    """Return the Ed25519 public key of a `did:key`.
+    """Return the Ed25519 public key in a `did:key`.
 
     Raises:
         ValueError: the text is not a `did:key` of Ed25519.

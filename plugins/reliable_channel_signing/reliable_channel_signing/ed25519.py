@@ -1,4 +1,4 @@
-"""Signing and verifying with Ed25519 (RFC 8032), for `signing=` of a channel."""
+"""Signing and verifying with Ed25519 (RFC 8032), for the argument `signing=` of a channel."""
 
 from functools import lru_cache
 from typing import Final
@@ -13,11 +13,12 @@ from .keys import SigningKey
 
 SIGNATURE_BYTES: Final = 64
 REMEMBERED_KEYS: Final = 4096
-"""Number of cached keys (some hundred bytes each). The least recently used key is evicted."""
+"""Maximum number of cached keys (some hundred bytes each). Beyond the maximum, the least recently
+used key is evicted."""
 
 
 class Ed25519Signer:
-    """Signs with one key and verifies what others signed.
+    """Signer with one key, which also verifies messages of other participants.
 
     Args:
         key: the private key of this participant.
@@ -31,8 +32,7 @@ class Ed25519Signer:
 
     @property
     def sender_id(self) -> str:
-        """The `did:key` of the key: the `sender_id` to open a channel with, unless a list of keys
-        says otherwise."""
+        """`did:key` of the signing key, which is usually the `sender_id` of the channel."""
         return self._key.did
 
     def sign(self, data: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""Which keys belong to a `sender_id`: the id is the key, or a list says so."""
+"""Identities of participants, which map a `sender_id` to the keys that may sign for it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
@@ -7,11 +7,12 @@ from typing import Final, Protocol
 from .did_key import public_key_of
 
 REMEMBERED_IDS: Final = 4096
-"""Number of cached ids. The least recently used id is evicted."""
+"""Maximum number of cached sender ids. Beyond the maximum, the least recently used id is
+evicted."""
 
 
 class Identities(Protocol):
-    """Knows the public keys of participants."""
+    """Interface that returns the public keys of participants."""
 
     def keys_of(self, sender_id: str) -> Sequence[bytes]:
         """Return the keys (32 bytes each) with which `sender_id` may sign.
@@ -23,13 +24,13 @@ class Identities(Protocol):
 
 
 class DidKeys:
-    """Every `sender_id` is the `did:key` of its signing key: participants may be strangers.
+    """Identities in which each `sender_id` is the `did:key` of its signing key, without a list.
 
-    A key that leaked is given up together with the id.
+    A participant whose key leaked must use a new key, and so a new id.
     """
 
     def keys_of(self, sender_id: str) -> Sequence[bytes]:
-        """Return the key in the id.
+        """Return the public key in a `sender_id`.
 
         Raises:
             ValueError: the id is not a `did:key`.
@@ -38,7 +39,8 @@ class DidKeys:
 
 
 class KnownKeys:
-    """List of participants and their keys, each a `did:key`. Other names prove nothing.
+    """List of participants with their keys, each given as a `did:key`. Messages of senders that are
+    not in the list are refused.
 
     Raises:
         ValueError: a text other than a `did:key` of Ed25519.
@@ -50,10 +52,10 @@ class KnownKeys:
             self.set(sender_id, *dids)
 
     def set(self, sender_id: str, *dids: str) -> None:
-        """Use these keys of a participant from now on, or no key. Open channels continue.
+        """Set the keys of a participant from now on, or none to remove the participant. Open
+        channels continue with the new keys.
 
-        A key that is taken out proves nothing any more, what it signed before included: keep it
-        as long as old messages may come from Store or from other participants.
+        A removed key also invalidates old messages, so keep the key while they may still arrive.
 
         Raises:
             ValueError: a text other than a `did:key` of Ed25519. Nothing has changed then.
@@ -61,7 +63,7 @@ class KnownKeys:
         self._keys[sender_id] = tuple(public_key_of(did) for did in dids)
 
     def keys_of(self, sender_id: str) -> Sequence[bytes]:
-        """Return the keys of a participant.
+        """Return the listed keys of a participant.
 
         Raises:
             ValueError: none is known.

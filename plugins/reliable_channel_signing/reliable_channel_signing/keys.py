@@ -1,4 +1,4 @@
-"""The private key of a participant, which does not show itself."""
+"""Private key of a participant, which `repr` does not show."""
 
 from typing import NoReturn, Self
 
@@ -10,7 +10,7 @@ PRIVATE_KEY_BYTES = PUBLIC_KEY_BYTES
 
 
 class SigningKey:
-    """A private key of Ed25519 that its `repr` and `str` do not show, and that is not pickled.
+    """Private key of Ed25519, which `repr` and `str` do not show and which cannot be pickled.
 
     Raises:
         ValueError: the key does not have 32 bytes.
@@ -19,7 +19,7 @@ class SigningKey:
     __slots__ = ("_private", "did")
 
     did: str
-    """The public key, which may be published: `did:key:z6Mk…`."""
+    """Public key as `did:key:z6Mk…`, which may be published."""
 
     def __init__(self, key: bytes) -> None:
         key = bytes(memoryview(key))  # refuses text and numbers
@@ -35,7 +35,8 @@ class SigningKey:
 
     @classmethod
     def from_hex(cls, text: str) -> Self:
-        """Return the key of a text of `reveal().hex()`. White space does not matter.
+        """Return the private key in the hex text of `reveal().hex()`. White space in the hex text
+        is ignored.
 
         Raises:
             ValueError: other than 64 hexadecimal digits.
@@ -49,11 +50,11 @@ class SigningKey:
         return cls(key)
 
     def reveal(self) -> bytes:
-        """Return the key itself, to be stored."""
+        """Return the bytes of the private key, for storing."""
         return self._private.private_bytes_raw()
 
     def sign(self, data: bytes) -> bytes:
-        """Return the 64 bytes of a signature."""
+        """Return the signature of the data (64 bytes)."""
         return self._private.sign(data)
 
     def __repr__(self) -> str:

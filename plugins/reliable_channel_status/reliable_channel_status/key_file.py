@@ -1,7 +1,6 @@
 """Private key in a file that only its owner may read, with or without a passphrase.
 
-The file is JSON with the public key for people, and the private key, unencrypted or encrypted with
-AES-256-GCM under a key from scrypt.
+The JSON file has the public key, and the private key, plain or encrypted (AES-256-GCM, scrypt).
 """
 
 import json
@@ -18,7 +17,7 @@ from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 from .wire.keys import KEY_BYTES, PrivateKey
 
 PASSPHRASE_VARIABLE: Final = "RELIABLE_CHANNEL_BOT_PASSPHRASE"
-"""Variable with the passphrase of the key, for commands and bots."""
+"""Environment variable with the passphrase of the key, for commands and bots."""
 FORMAT: Final = "reliable-channel-status-key/1"
 MODE: Final = 0o600
 MAX_FILE_BYTES: Final = 10_000
@@ -27,16 +26,17 @@ NONCE_BYTES: Final = 12
 SCRYPT_COST: Final = 2**17
 SCRYPT_BLOCK_SIZE: Final = 8
 SCRYPT_PARALLELISM: Final = 1
-"""Cost of scrypt (RFC 7914), as OWASP's cheat sheet of password storage recommends: 128 MiB and a
-few tenths of a second for each guess."""
+"""Cost of scrypt (RFC 7914) as OWASP recommends, 128 MiB and a few tenths of a second per guess."""
 
 
 class KeyFileError(ValueError):
-    """A key file cannot be used. The text gives the reason and the solution."""
+    """Error that a key file cannot be used. The text of the error gives the reason and the
+    solution."""
 
 
 def write_key(path: Path, key: PrivateKey, passphrase: str | None = None) -> None:
-    """Write a key to a new file with mode 0600. An existing file is not changed.
+    """Write a key to a new file with mode 0600. If the file exists already, `write_key` does not
+    change it.
 
     Raises:
         KeyFileError: there is such a file, the passphrase is empty, or the system has no file
@@ -68,7 +68,7 @@ def write_key(path: Path, key: PrivateKey, passphrase: str | None = None) -> Non
 
 
 def read_key(path: Path, passphrase: str | None = None) -> PrivateKey:
-    """Read the key of a file.
+    """Return the private key in a key file.
 
     Raises:
         KeyFileError: no such file, one that others may read, one without a key, or a passphrase
@@ -103,8 +103,8 @@ def read_key(path: Path, passphrase: str | None = None) -> PrivateKey:
 
 
 def needs_passphrase(path: Path) -> bool:
-    """Return True if a key file needs a passphrase. Return False for an unreadable file, because
-    `read_key` reports it."""
+    """Return True if a key file needs a passphrase. For an unreadable file the result is False,
+    because `read_key` reports the problem."""
     try:
         document = json.loads(path.read_bytes()[:MAX_FILE_BYTES])
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Plugin behind the entry point `status`: the commands `bot …`, and a check of the doctor."""
+"""Plugin behind the entry point `status`, with the commands `bot …` and a check for `doctor`."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -13,7 +13,7 @@ COMMANDS: Final = {
     "run": "Run the bot of a file or module, and with --reload again after each change.",
     "doctor": "Print in which communities a bot is a member. Clients drop messages of others.",
 }
-"""Names of the commands, with the first paragraph of their help."""
+"""Names of the `bot` commands, each with the first paragraph of its help."""
 
 
 @hookimpl

@@ -12,29 +12,30 @@ from reliable_channel.errors import ReliableChannelError
 
 
 class SvsError(ReliableChannelError):
-    """The base class of this package's errors."""
+    """Base class of the errors that this package raises."""
 
     retryable = False
-    """True if the same call may succeed later."""
+    """True if the same call may succeed later without a change."""
 
 
 class TlvError(SvsError):
-    """The bytes are no valid TLV, or they are not the element that belongs there."""
+    """Error that bytes are no valid TLV, or a TLV element of another type than needed."""
 
 
 class InvalidName(SvsError, ValueError):
-    """The text or component cannot be an NDN name, or a part of one."""
+    """Error that a text or component cannot be an NDN name or a part of one."""
 
 
 class SequenceExhausted(SvsError):
-    """The last sequence number of this bootstrap time, 2^64 - 1, is taken. `rebootstrap` helps."""
+    """Error that the last sequence number of a bootstrap time, 2^64 - 1, is used. A call of
+    `rebootstrap` solves the problem."""
 
 
 class SignatureRefused(SvsError):
-    """A packet is not signed as the group's trust demands."""
+    """Error that a packet is not signed as the group's trust requires."""
 
 
 class ForwarderError(SvsError):
-    """The forwarder is away, or it refused a request."""
+    """Error that the forwarder is away, or refused a request."""
 
     retryable = True

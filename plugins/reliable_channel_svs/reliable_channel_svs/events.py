@@ -1,4 +1,4 @@
-"""The events of a group that the state machine emits."""
+"""Events that the SVS state machine of a group emits."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -8,17 +8,19 @@ from .name import Name
 
 @dataclass(frozen=True, slots=True)
 class PublicationsKnown:
-    """A node has publications that were not known yet. Fetch the ones that you want."""
+    """Event that a node has publications that were unknown until now. The application may fetch the
+    new publications that it wants."""
 
     name: Name
     bootstrap_time: int
     first_seq: int
     last_seq: int
-    """The sender chooses this number, up to 2^64 - 1. Never loop over all numbers up to it."""
+    """Highest known number of the node's publications, chosen by the sender (at most 2^64 - 1). An
+    application must not loop over all numbers up to `last_seq`."""
 
 
 class IgnoredReason(Enum):
-    """Why a state vector was ignored as a whole."""
+    """Reason why a whole state vector was ignored."""
 
     MALFORMED = "malformed"
     BOOTSTRAP_TIME_AHEAD = "bootstrap_time_ahead"
@@ -26,7 +28,7 @@ class IgnoredReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class VectorIgnored:
-    """A state vector was ignored as a whole."""
+    """Event that a whole state vector was ignored, with the reason."""
 
     reason: IgnoredReason
     detail: str
@@ -34,8 +36,8 @@ class VectorIgnored:
 
 @dataclass(frozen=True, slots=True)
 class OwnNameClaimed:
-    """A member says that this node published something that it did not publish. An earlier run may
-    have lost its state, a second process may use the same name, or the member lies."""
+    """Event that a member names a publication of this node that the node did not make. Causes are
+    lost state of an earlier run, a second process with the name, or a dishonest member."""
 
     bootstrap_time: int
     claimed_seq: int
@@ -44,13 +46,14 @@ class OwnNameClaimed:
 
 @dataclass(frozen=True, slots=True)
 class Rebootstrapped:
-    """Further publications of this node are numbered from 1 under a new bootstrap time."""
+    """Event that further publications of this node are numbered from 1 under a new bootstrap
+    time."""
 
     bootstrap_time: int
 
 
 class Limit(Enum):
-    """The limits, by their names in `Limits`."""
+    """Limits of the state machine, with the names of the fields in `Limits`."""
 
     NAMES = "names"
     BOOTSTRAP_TIMES = "bootstrap_times"
@@ -59,7 +62,7 @@ class Limit(Enum):
 
 @dataclass(frozen=True, slots=True)
 class LimitReached:
-    """A part of a received vector was left out."""
+    """Event that a part of a received state vector was ignored because of a limit."""
 
     limit: Limit
     name: Name
@@ -67,7 +70,8 @@ class LimitReached:
 
 @dataclass(frozen=True, slots=True)
 class VectorSplit:
-    """This node's vector no longer fits into one packet, and is sent in this many packets."""
+    """Event that this node's state vector is now sent in several packets, because it is too long
+    for one."""
 
     parts: int
     size_bytes: int
@@ -75,7 +79,7 @@ class VectorSplit:
 
 @dataclass(frozen=True, slots=True)
 class EventsDropped:
-    """This many older events were lost because the application did not take them in time."""
+    """Event that older events were lost because the application did not take them in time."""
 
     count: int
 

@@ -1,4 +1,4 @@
-"""NDN names: their bytes, their canonical order and their text."""
+"""NDN names, with their encoding, canonical order and text form."""
 
 from functools import total_ordering
 from hashlib import sha256
@@ -34,11 +34,11 @@ _TEXTS: Final = {type_: text for text, type_ in (_DIGESTS | _NUMBERS).items()}
 
 @total_ordering
 class Name:
-    """A name, made of components. Each component is stored as its own TLV.
+    """NDN name, which consists of components. Each component is stored in its TLV form.
 
-    Names have the canonical order of the NDN packet specification. They are compared component by
-    component, by type, then length, then bytes. The encodings of the components have the same
-    order.
+    Names are ordered as the NDN packet specification requires. Names are compared component by
+    component, by type, then length, then bytes. The encoded components have the same order as the
+    components.
     """
 
     __slots__ = ("_hash", "components")
@@ -49,9 +49,10 @@ class Name:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the name for a text such as `/chat/room%20one/t=5`.
+        """Return the name in a text such as `/chat/room%20one/t=5`.
 
-        Raises: InvalidName: the text is no name.
+        Raises:
+            InvalidName: the text is no name.
         """
         if not text.startswith("/"):
             raise InvalidName(f"{text!r} does not start with /")
@@ -60,31 +61,33 @@ class Name:
 
     @classmethod
     def decode(cls, data: bytes | memoryview) -> Self:
-        """Return the name of a TLV.
+        """Return the name in a TLV.
 
-        Raises: TlvError: the bytes are no name.
+        Raises:
+            TlvError: the bytes are no name.
         """
         return cls.from_value(only(data, NAME))
 
     @classmethod
     def from_value(cls, value: memoryview) -> Self:
-        """Return the name whose TLV has this value.
+        """Return the name whose TLV has the given value.
 
-        Raises: TlvError: the value is not a sequence of components.
+        Raises:
+            TlvError: the value is not a sequence of components.
         """
         return cls(tuple(_checked(type_, bytes(part)) for type_, part in elements(value)))
 
     def encode(self) -> bytes:
-        """Return the TLV of this name."""
+        """Return the TLV encoding of the name."""
         return encode(NAME, *self.components)
 
     def append(self, *others: "Name | bytes") -> "Name":
-        """Return this name with further components, or other names, after it."""
+        """Return this name with other names or components appended."""
         parts = [o.components if isinstance(o, Name) else (o,) for o in others]
         return Name(self.components + tuple(c for part in parts for c in part))
 
     def starts_with(self, prefix: "Name") -> bool:
-        """Return True if this name is the prefix or below it."""
+        """Return True if `prefix` is the beginning of this name or the whole name."""
         return self.components[: len(prefix.components)] == prefix.components
 
     def __len__(self) -> int:
@@ -107,22 +110,22 @@ class Name:
 
 
 def number_component(type_: int, number: int) -> bytes:
-    """Return a component that holds a number, such as `t=` or `seq=`."""
+    """Return a name component with a number, such as `t=` or `seq=`."""
     return encode_integer(type_, number)
 
 
 def text_component(text: str, type_: int = GENERIC) -> bytes:
-    """Return a component that holds a text."""
+    """Return a name component with a text."""
     return encode(type_, text.encode())
 
 
 def parameters_digest(parameters: bytes) -> bytes:
-    """Return the component that ends the name of an Interest with these ApplicationParameters."""
+    """Return the component with the digest of an Interest's ApplicationParameters."""
     return encode(PARAMETERS_DIGEST, sha256(parameters).digest())
 
 
 def component_number(component: bytes, type_: int) -> int | None:
-    """Return the number in a component of this type, or None for any other component."""
+    """Return the number in a component of the given type, or None for other components."""
     found, value = split_component(component)
     if found != type_:
         return None
@@ -133,7 +136,7 @@ def component_number(component: bytes, type_: int) -> int | None:
 
 
 def split_component(component: bytes) -> tuple[int, bytes]:
-    """Return the type and the value of a component."""
+    """Return the type and the value of a name component."""
     view = memoryview(component)
     type_, after_type = read_number(view, 0)
     _, start = read_number(view, after_type)

@@ -1,4 +1,4 @@
-"""The names in a group (§2): those of Sync Interests, of state vectors and of publications."""
+"""Names in a group (§2), for Sync Interests, state vectors and publications."""
 
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -17,13 +17,13 @@ from .name import (
 PROTOCOL_VERSION: Final = 3
 
 NamingScheme = Literal["spec", "svs-alo"]
-"""`spec` is the layout of the specification, `/<node>/<group>/t=/seq=`. `svs-alo` is the layout of
-ndnd's SvsALO, `/<group>/<node>/t=/seq=/v=0/seg=`, with sync below `/<group>/32=svs`."""
+"""Layout of names, where `spec` is that of the specification, `/<node>/<group>/t=/seq=`. `svs-alo`
+is the layout of ndnd's SvsALO, `/<group>/<node>/t=/seq=/v=0/seg=`."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublicationName:
-    """The node of a publication, and its number."""
+    """Node, bootstrap time and number of a publication."""
 
     node: Name
     bootstrap_time: int
@@ -31,7 +31,7 @@ class PublicationName:
 
 
 class Naming:
-    """The names of one group in one scheme."""
+    """Names of one group in one naming scheme."""
 
     def __init__(self, group: Name, scheme: NamingScheme = "spec") -> None:
         self.group, self.scheme = group, scheme
@@ -46,7 +46,7 @@ class Naming:
         return node.append(self.group) if self.scheme == "spec" else self.group.append(node)
 
     def publication(self, node: Name, bootstrap_time: int, seq: int) -> Name:
-        """Return the name of a publication's Data, without a segment."""
+        """Return the name of a publication's Data packet, without a segment number."""
         name = self.publications_of(node).append(
             number_component(TIMESTAMP, bootstrap_time), number_component(SEQUENCE, seq)
         )
@@ -55,7 +55,7 @@ class Naming:
         return name.append(number_component(VERSION, 0))  # SvsALO: objects never change
 
     def parse_publication(self, name: Name) -> PublicationName | None:
-        """Return the publication that a name belongs to, or None if it is not in this group."""
+        """Return the publication that a name belongs to, or None for names outside the group."""
         group, components = self.group.components, name.components
         if self.scheme == "svs-alo":
             if not components or component_number(components[-1], VERSION) != 0:

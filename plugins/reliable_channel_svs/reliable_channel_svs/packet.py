@@ -1,4 +1,4 @@
-"""Interest and Data packets (NDN packet specification 0.3), as far as SVS needs them."""
+"""Interest and Data packets (NDN packet specification 0.3), as far as SVS uses them."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -32,19 +32,19 @@ SIGNATURE_INFO: Final = 0x16
 SIGNATURE_VALUE: Final = 0x17
 
 BLOB: Final = 0
-"""The element ContentType for content."""
+"""Value of ContentType for ordinary content."""
 GONE: Final = 3
-"""ContentType Nack of the application: the producer says that there is no such content."""
+"""Value of ContentType (Nack) by which a producer says that a content does not exist."""
 
 MAX_PACKET_BYTES: Final = 8800
-"""The longest packet that forwarders carry. They drop longer ones silently."""
+"""Maximum size of a packet that forwarders carry. Forwarders silently drop longer packets."""
 DEFAULT_LIFETIME_MS: Final = 4_000
-"""The InterestLifetime of the NDN packet specification."""
+"""Default InterestLifetime of the NDN packet specification."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interest:
-    """A request for the Data of a name."""
+    """Interest packet, which requests the Data packet of a name."""
 
     name: Name
     nonce: bytes
@@ -52,10 +52,11 @@ class Interest:
     can_be_prefix: bool = False
     must_be_fresh: bool = False
     parameters: bytes | None = None
-    """The value of the ApplicationParameters."""
+    """Value of the element ApplicationParameters."""
 
     def encode(self) -> bytes:
-        """Return the TLV of the Interest. The digest of the parameters is appended to the name."""
+        """Return the TLV encoding of the Interest. The encoded name ends with the digest of the
+        parameters."""
         name, parameters = self.name, b""
         if self.parameters is not None:
             parameters = encode(PARAMETERS, self.parameters)
@@ -72,9 +73,11 @@ class Interest:
 
 
 def decode_interest(wire: bytes | memoryview) -> Interest:
-    """Read an Interest. The digest is checked and removed from the name.
+    """Return the Interest in a packet. The digest of the parameters is checked, and removed from
+    the name.
 
-    Raises: TlvError: the bytes are no Interest, or the digest does not fit the parameters.
+    Raises:
+        TlvError: the bytes are no Interest, or the digest does not fit the parameters.
     """
     reader = Reader(only(wire, INTEREST), optional=(HOP_LIMIT, PARAMETERS))
     name = Name.from_value(reader.take(NAME))
@@ -102,21 +105,22 @@ def decode_interest(wire: bytes | memoryview) -> Interest:
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """A received packet with a name and content. Its `signature` is over `covered` and proves
-    nothing before `check`."""
+    """Received Data packet with a name and content. The packet's `signature` over `covered` proves
+    nothing until `check` has accepted it."""
 
     name: Name
     content: bytes
     signature: Signature
     covered: bytes
     final_block: bytes | None = None
-    """The component of the last segment, where the content is one of several segments."""
+    """Component of the last segment, if the content is one of several segments."""
     content_type: int = BLOB
 
     def check(self, trust: Trust) -> None:
-        """Check that the packet is signed as the trust demands.
+        """Check that the packet is signed as the trust requires.
 
-        Raises: SignatureRefused: it is not.
+        Raises:
+            SignatureRefused: it is not.
         """
         trust.check(self.name, self.covered, self.signature)
 
@@ -130,7 +134,8 @@ def make_data(
     final_block: bytes | None = None,
     content_type: int = BLOB,
 ) -> bytes:
-    """Return the TLV of a signed Data. Its ContentType 0 is written out, as ndnd does."""
+    """Return the TLV encoding of a signed Data packet. ContentType 0 is written explicitly, as in
+    ndnd."""
     meta = encode(
         META_INFO,
         encode_integer(CONTENT_TYPE, content_type),
@@ -149,9 +154,10 @@ def make_data(
 
 
 def decode_data(wire: bytes | memoryview) -> Data:
-    """Read a Data packet with any kind of signature.
+    """Return the Data in a packet, with any kind of signature.
 
-    Raises: TlvError: the bytes are no Data.
+    Raises:
+        TlvError: the bytes are no Data.
     """
     value = only(wire, DATA)
     reader = Reader(value)

@@ -1,12 +1,12 @@
-"""The state machine of one node in one group: State Vector Sync, version 3.
+"""State machine of one node in one group for State Vector Sync, version 3.
 
-It does no I/O. The owner calls `publish`, `receive` and, when `next_deadline_ms()` has come,
-`on_deadline`, each with the time. Then the owner writes the result of `changes()` and sends the
-result of `outgoing()`. Last, it gives the result of `events()` to the application. Nothing else
-changes the state. No method reads a clock, waits, or draws a random number other than from
-`random`.
+The state machine does no I/O. The owner of the state machine calls `publish`, `receive` and, when
+it is due, `on_deadline`. After each call, the owner writes the result of `changes()` and sends the
+result of `outgoing()`. Last, the owner passes the result of `events()` to the application. Only
+calls of its methods change the state of the state machine. The methods read no clock, never wait,
+and draw random numbers only from `random`.
 
-Paragraph numbers in comments are those of the specification (2025-01-04).
+Paragraph numbers in comments refer to the specification (2025-01-04).
 """
 
 import math
@@ -36,7 +36,7 @@ from .vector import StateVector
 
 
 class State(Enum):
-    """§4.5: the event that the one timer waits for."""
+    """State of §4.5, which determines what happens when the timer ends."""
 
     STEADY = "steady"
     SUPPRESSION = "suppression"
@@ -44,7 +44,7 @@ class State(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """The place of an own publication."""
+    """Bootstrap time and sequence number of an own publication."""
 
     bootstrap_time: int
     seq: int
@@ -52,21 +52,21 @@ class Publication:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The changes of the state that a restart needs. `SvsProtocol` takes it back as
+    """Changes of the state that a restart needs. After a restart, `SvsProtocol` takes them as
     `bootstrap_time` and `vector`."""
 
     bootstrap_time: int
     numbers: dict[tuple[Name, int], int]
-    """The sequence number by node and bootstrap time."""
+    """Sequence numbers by node name and bootstrap time."""
 
 
 class SvsProtocol:
-    """A node of one group.
+    """SVS state machine for a node of one group.
 
-    After a restart give the earlier `bootstrap_time` and `vector`. Without a bootstrap time the
-    node takes `now_ms`, as a node must that lost its own (§3, Bootstrap Time).
+    After a restart, pass the earlier `bootstrap_time` and `vector`. Without a bootstrap time the
+    node uses `now_ms`, as after lost state (§3, Bootstrap Time).
 
-    `random` returns floats in [0, 1).
+    The generator `random` returns floats in [0, 1).
 
     Raises:
         InvalidName: the name is empty, or longer than `limits.name_bytes`.
@@ -108,11 +108,10 @@ class SvsProtocol:
     # -- inputs ------------------------------------------------------------------------------------
 
     def publish(self, now_ms: int, *, announce: bool = True) -> Publication:
-        """Take the next sequence number and announce it (§4.2).
+        """Take the next sequence number, and announce the publication (§4.2).
 
-        The Data must be available before `outgoing()` is sent, because other members ask for it at
-        once. A caller that brings the Data to all members itself may leave the vector for later
-        (`announce=False`).
+        The Data must be available before `outgoing()` is sent, because members request it at once.
+        A caller that sends the Data to all members itself may announce later (`announce=False`).
 
         Raises:
             SequenceExhausted: the last number of this bootstrap time is taken.
@@ -131,11 +130,12 @@ class SvsProtocol:
         return Publication(self.bootstrap_time, self._seq)
 
     def announce(self, now_ms: int) -> None:
-        """Send the vector now, as when the network is back."""
+        """Send the state vector now, for example when the network is back."""
         self._send_and_settle(now_ms)
 
     def rebootstrap(self, now_ms: int) -> None:
-        """Number further publications from 1 under a bootstrap time that this node never used."""
+        """Number further publications from 1 under a bootstrap time that this node has never
+        used."""
         boot = max(now_ms // 1000, self.bootstrap_time + 1)
         while boot in self.vector.numbers(self.name):
             boot += 1
@@ -143,9 +143,9 @@ class SvsProtocol:
         self._tell(Rebootstrapped(self.bootstrap_time))
 
     def receive(self, data: bytes, now_ms: int) -> None:
-        """Take an encoded state vector from a Sync Interest (§4.5).
+        """Handle the encoded state vector of a Sync Interest (§4.5).
 
-        No bytes raise an error: a refused vector becomes a `VectorIgnored`.
+        `receive` raises no error, because a refused vector becomes a `VectorIgnored` event.
         """
         try:
             incoming = StateVector.decode(data)
@@ -168,10 +168,9 @@ class SvsProtocol:
             self._enter_suppression(incoming, now_ms)
 
     def heard_of(self, name: Name, bootstrap_time: int, seq: int, now_ms: int) -> bool:
-        """Note a publication that arrived before any vector announced it.
+        """Note a publication that arrived before any state vector announced it.
 
-        Return False where it is left out because its bootstrap time is too far ahead, or a limit is
-        reached.
+        If a limit is reached or the bootstrap time is in the future, `heard_of` returns False.
         """
         single = StateVector({name: {bootstrap_time: seq}})
         if self._ahead(single, now_ms):
@@ -186,7 +185,7 @@ class SvsProtocol:
         return self.due_ms
 
     def on_deadline(self, now_ms: int) -> None:
-        """Do everything that is due (§4.5, on expiration of timer)."""
+        """Do everything that is due at this time (§4.5, on expiration of timer)."""
         if now_ms < self.due_ms:
             return
         if self.state is State.STEADY or self._merged.is_outdated_to(self.vector):
@@ -196,10 +195,9 @@ class SvsProtocol:
     # -- outputs -----------------------------------------------------------------------------------
 
     def outgoing(self) -> Iterator[bytes]:
-        """Return the encoded vectors to send as Sync Interests, back to back.
+        """Yield the encoded state vectors that must be sent as Sync Interests.
 
-        A vector that became due several times since the last call is sent once, with its present
-        state.
+        A vector that became due several times since the last call is sent once.
         """
         if not self._must_send:
             return
@@ -211,7 +209,7 @@ class SvsProtocol:
         yield from parts
 
     def events(self) -> Iterator[SvsEvent]:
-        """Return everything that happened since the last call."""
+        """Yield all events since the last call of `events`."""
         if self._events_dropped:
             dropped, self._events_dropped = self._events_dropped, 0
             yield EventsDropped(dropped)
@@ -219,7 +217,7 @@ class SvsProtocol:
             yield self._events.popleft()
 
     def changes(self) -> Changes:
-        """Return the changes since the last call of the state that a restart needs."""
+        """Return the changes of the state since the last call, as a restart needs them."""
         changed, self._changed = self._changed, {}
         return Changes(self.bootstrap_time, changed)
 
@@ -323,6 +321,6 @@ class SvsProtocol:
 
 
 def suppression_timeout_ms(period_ms: float, draw: float, decay_factor: float = 10.0) -> float:
-    """Return a SuppressionTimeout (§4.1) from a draw in [0, 1). Most members answer late, and a few
-    early."""
+    """Return a SuppressionTimeout (§4.1) from a random number in [0, 1). The formula gives most
+    members a late answer, and a few an early answer."""
     return period_ms * (1 - math.exp((draw - 1) * decay_factor))

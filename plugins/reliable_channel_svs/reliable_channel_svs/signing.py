@@ -1,7 +1,7 @@
-"""Signatures of Data packets, and the rules by which they are accepted.
+"""Signatures of Data packets, and the rules for accepting them.
 
-A `Signer` makes signatures. A `Trust` decides which ones a group accepts. DigestSha256 proves that
-a packet arrived whole and nothing about its author.
+A `Signer` signs packets. A `Trust` decides which signatures a group accepts. DigestSha256 proves
+that a packet arrived whole, but nothing about its author.
 """
 
 import hmac
@@ -28,7 +28,7 @@ ED25519: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The fields of a packet that describe its signature."""
+    """Fields of a packet that describe its signature."""
 
     type: int
     key_name: Name | None
@@ -36,13 +36,13 @@ class Signature:
 
 
 class Signer(Protocol):
-    """Makes the signatures of packets."""
+    """Signs the packets of a node."""
 
     signature_type: int
     key_name: Name | None
 
     def sign(self, covered: bytes) -> bytes:
-        """Return the value of the signature."""
+        """Return the signature of the covered bytes."""
         ...
 
 
@@ -50,27 +50,28 @@ class Trust(Protocol):
     """Decides which packets a group accepts."""
 
     def check(self, name: Name, covered: bytes, signature: Signature) -> None:
-        """Check that a packet may pass.
+        """Check that the group accepts a packet.
 
-        Raises: SignatureRefused: it may not.
+        Raises:
+            SignatureRefused: it may not.
         """
         ...
 
 
 class DigestSigner:
-    """DigestSha256: every node can make one."""
+    """Signer with DigestSha256, which needs no key."""
 
     signature_type = DIGEST_SHA256
     key_name: Name | None = None
 
     def sign(self, covered: bytes) -> bytes:
-        """Return the SHA-256 of the bytes."""
+        """Return the SHA-256 of the covered bytes."""
         return sha256(covered).digest()
 
 
 class HmacSigner:
-    """Signs with HmacWithSha256 and a key that the group shares. It is also the trust that accepts
-    nothing else."""
+    """Signer with HmacWithSha256 and a key that the group shares. `HmacSigner` is also a trust,
+    which accepts only signatures with the same key."""
 
     signature_type = HMAC_SHA256
 
@@ -79,13 +80,14 @@ class HmacSigner:
         self.key_name = key_name
 
     def sign(self, covered: bytes) -> bytes:
-        """Return the HMAC of the bytes."""
+        """Return the HMAC of the covered bytes."""
         return hmac.digest(self._key, covered, "sha256")
 
     def check(self, name: Name, covered: bytes, signature: Signature) -> None:
-        """Accept signatures made with the same key.
+        """Check that a signature was made with the same key.
 
-        Raises: SignatureRefused: it was made otherwise.
+        Raises:
+            SignatureRefused: it was made otherwise.
         """
         if signature.type != HMAC_SHA256:
             raise SignatureRefused(f"{name}: signature type {signature.type}, not HmacWithSha256")
@@ -94,7 +96,7 @@ class HmacSigner:
 
 
 class Ed25519Signer:
-    """Signs with Ed25519 and a seed of 32 bytes. `key_name` names the key to others."""
+    """Signer with Ed25519 and a seed of 32 bytes. `key_name` is the name of the key in packets."""
 
     signature_type = ED25519
 
@@ -103,29 +105,31 @@ class Ed25519Signer:
         self.key_name: Name | None = key_name
 
     def sign(self, covered: bytes) -> bytes:
-        """Return the signature, which is equal for equal bytes."""
+        """Return the signature of the covered bytes, always equal for equal bytes."""
         return self._key.sign(covered)
 
     @property
     def public_key(self) -> bytes:
-        """The 32 bytes with which others check the signature."""
+        """Public key (32 bytes) with which other members check signatures."""
         return self._key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw)
 
 
 class AnyTrust:
-    """Accepts every packet without a look at its signature, as ndnd does without a trust schema."""
+    """Trust that accepts every packet without a check, as ndnd does without a trust schema."""
 
     def check(self, name: Name, covered: bytes, signature: Signature) -> None:
-        """Accept the packet without a check."""
+        """Accept the packet without any check."""
 
 
 class DigestTrust:
-    """Accepts packets that arrived whole, whose DigestSha256 fits. Anybody can make one."""
+    """Trust that accepts all packets with a correct DigestSha256, which arrived whole. Anybody can
+    make a packet with a correct digest."""
 
     def check(self, name: Name, covered: bytes, signature: Signature) -> None:
-        """Accept packets that carry their own digest.
+        """Check that a packet has a correct digest of its own bytes.
 
-        Raises: SignatureRefused: the packet carries another digest, or another kind of signature.
+        Raises:
+            SignatureRefused: the packet carries another digest, or another kind of signature.
         """
         if signature.type != DIGEST_SHA256:
             raise SignatureRefused(f"{name}: signature type {signature.type}, not DigestSha256")
@@ -134,17 +138,18 @@ class DigestTrust:
 
 
 class KeyTrust:
-    """Accepts packets signed by one of these Ed25519 keys, given as public keys by key name."""
+    """Trust that accepts packets signed by one of the given Ed25519 keys."""
 
     def __init__(self, keys: Mapping[Name, bytes]) -> None:
         self._keys = {name: Ed25519PublicKey.from_public_bytes(k) for name, k in keys.items()}
 
     def check(self, name: Name, covered: bytes, signature: Signature) -> None:
-        """Accept packets signed by the key that they name.
+        """Check that the named key signed the packet.
 
-        The locator may name a certificate of the key, which begins with the key's name.
+        The packet may name a certificate of the key, which begins with the key's name.
 
-        Raises: SignatureRefused: the key is unknown, or did not sign these bytes.
+        Raises:
+            SignatureRefused: the key is unknown, or did not sign these bytes.
         """
         if signature.type != ED25519 or signature.key_name is None:
             raise SignatureRefused(f"{name}: not signed with Ed25519 and a key's name")
@@ -167,9 +172,10 @@ def encode_signature_info(type_: int, signer: Signer) -> bytes:
 
 
 def decode_signature_info(value: memoryview) -> tuple[int, Name | None]:
-    """Return the signature type and the key name, or None where the locator holds something else.
+    """Return the signature type, and the key name or None if the locator has no name.
 
-    Raises: TlvError: the element is malformed.
+    Raises:
+        TlvError: the element is malformed.
     """
     reader = Reader(value)
     type_ = decode_integer(reader.take(SIGNATURE_TYPE))

@@ -1,15 +1,16 @@
-"""Vectors that do not fit into one packet.
+"""State vectors that do not fit into one packet.
 
-The specification does not mention them, and forwarders silently drop packets that are too long.
-Here such a vector is sent in parts, back to back, and each part is a valid vector:
+The specification does not mention long vectors, and forwarders silently drop long packets. This
+module sends a long vector in parts, each of which is a valid vector.
 
-1. The own entry is in the first part, so that news travels first. 2. The others follow in canonical
-order, as many in a part as fit. 3. An entry that is longer than a part is divided between bootstrap
-times.
+1. The node's own entry is in the first part, so that news travels first.
+2. The other entries follow in canonical order, as many in a part as fit.
+3. An entry that is longer than a part is divided between bootstrap times.
 
-A receiver that follows the specification needs no extra code. The first part puts it in Suppression
-State, and the others are merged into its `MergedStateVector`. When the timer ends, the merge is
-complete and there is no answer. A receiver that answers the first part costs one extra packet.
+A receiver that follows the specification needs no extra code for the parts. The first part puts a
+receiver in Suppression State, and its `MergedStateVector` gets the others. When the timer ends, the
+merge is complete, and the receiver sends no answer. If a receiver
+answers the first part, that costs one extra packet.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,11 +20,11 @@ from .name import Name
 from .vector import StateVector, encode_entry
 
 HEADER_BYTES: Final = 4
-"""The type and the length of a vector of up to 65,535 bytes."""
+"""Size of the type and the length of a vector with up to 65,535 bytes."""
 
 
 def split(vector: StateVector, own_name: Name, limit_bytes: int) -> list[bytes]:
-    """Return the encoding of the vector, in as many parts as the limit requires."""
+    """Return the encoded vector in as many parts as the limit requires."""
     whole = vector.encode()
     if len(whole) <= limit_bytes:
         return [whole]

@@ -1,8 +1,8 @@
-"""NDN's type-length-value encoding, as strict as the packet specification.
+"""Type-length-value encoding of NDN, as strict as the packet specification.
 
 Types and lengths are variable-size numbers in their shortest form. A `NonNegativeInteger` has 1, 2,
-4 or 8 bytes. An element of an unknown type is skipped if its type is even and at least 32.
-Otherwise it is refused ("critical").
+4 or 8 bytes. An element of an unknown type is skipped if the type is even and at least 32. Other
+unknown elements are "critical", so the data is refused.
 """
 
 from collections.abc import Collection, Iterator
@@ -13,11 +13,11 @@ from .errors import TlvError
 MAX_NUMBER: Final = 2**64 - 1
 
 Element = tuple[int, memoryview]
-"""The type and the value of one element."""
+"""Type and value of one element."""
 
 
 def encode_number(number: int) -> bytes:
-    """Return a type or a length in its shortest form."""
+    """Return the encoding of a type or a length in its shortest form."""
     if number < 0xFD:
         return bytes([number])
     if number <= 0xFFFF:
@@ -28,20 +28,21 @@ def encode_number(number: int) -> bytes:
 
 
 def encode(type_: int, *parts: bytes) -> bytes:
-    """Return one element whose value is these parts."""
+    """Return an encoded element whose value is the joined parts."""
     value = b"".join(parts)
     return encode_number(type_) + encode_number(len(value)) + value
 
 
 def encode_integer(type_: int, value: int) -> bytes:
-    """Return an element that holds a NonNegativeInteger in its shortest form."""
+    """Return an encoded element whose value is a NonNegativeInteger in its shortest form."""
     return encode(type_, integer_bytes(value))
 
 
 def integer_bytes(value: int) -> bytes:
-    """Return a NonNegativeInteger in its shortest form.
+    """Return the encoding of a NonNegativeInteger in its shortest form.
 
-    Raises: TlvError: the number is negative or above 2^64 - 1.
+    Raises:
+        TlvError: the number is negative or above 2^64 - 1.
     """
     for size in (1, 2, 4, 8):
         if 0 <= value < 1 << (8 * size):
@@ -50,9 +51,11 @@ def integer_bytes(value: int) -> bytes:
 
 
 def decode_integer(value: memoryview) -> int:
-    """Return the NonNegativeInteger of an element. A needlessly long one is accepted.
+    """Return the NonNegativeInteger that is the value of an element. An encoding that is longer
+    than needed is accepted.
 
-    Raises: TlvError: its length is not 1, 2, 4 or 8 bytes.
+    Raises:
+        TlvError: its length is not 1, 2, 4 or 8 bytes.
     """
     if len(value) not in (1, 2, 4, 8):
         raise TlvError(f"a number of {len(value)} bytes; 1, 2, 4 and 8 are possible")
@@ -60,7 +63,7 @@ def decode_integer(value: memoryview) -> int:
 
 
 def read_number(data: memoryview, at: int) -> tuple[int, int]:
-    """Return the type or length at this place, and the place after it."""
+    """Return the type or length at an offset, and the offset after it."""
     if at >= len(data):
         raise TlvError(f"the data ends at byte {at}, where a type or length should be")
     first = data[at]
@@ -80,7 +83,7 @@ _LONG: Final = {0xFD: (2, 0xFD), 0xFE: (4, 0x1_0000), 0xFF: (8, 0x1_0000_0000)}
 
 
 def elements(data: bytes | memoryview) -> Iterator[Element]:
-    """Return the elements that follow one another.
+    """Yield the elements in the data, one after the other.
 
     Raises:
         TlvError: an element is cut off, or its type or length is not in its shortest form.
@@ -100,9 +103,10 @@ def elements(data: bytes | memoryview) -> Iterator[Element]:
 
 
 def only(data: bytes | memoryview, type_: int) -> memoryview:
-    """Return the value of the one element of this type that the data consists of.
+    """Return the value of the only element in the data, which must have the given type.
 
-    Raises: TlvError: the data is anything else.
+    Raises:
+        TlvError: the data is anything else.
     """
     reader = Reader(data)
     value = reader.take(type_)
@@ -111,9 +115,9 @@ def only(data: bytes | memoryview, type_: int) -> memoryview:
 
 
 class Reader:
-    """Takes the elements of a value in their required order.
+    """Reads the elements of a value in their required order.
 
-    Elements that may be ignored are skipped, unless they are among the `optional` ones.
+    Elements that may be ignored are skipped, unless `optional` lists their type.
     """
 
     def __init__(self, data: bytes | memoryview, optional: Collection[int] = ()) -> None:
@@ -123,9 +127,10 @@ class Reader:
         self._advance()
 
     def take(self, type_: int) -> memoryview:
-        """Return the value of the next element, which must be of this type.
+        """Return the value of the next element, which must have the given type.
 
-        Raises: TlvError: there is no such element, or a critical one comes before it.
+        Raises:
+            TlvError: there is no such element, or a critical one comes before it.
         """
         value = self.take_if(type_)
         if value is None:
@@ -134,7 +139,7 @@ class Reader:
         return value
 
     def take_if(self, type_: int) -> memoryview | None:
-        """Return the value of the next element if it is of this type."""
+        """Return the value of the next element if it has the given type, otherwise None."""
         while self._next is not None:
             found, value = self._next
             if found == type_:
@@ -146,9 +151,10 @@ class Reader:
         return None
 
     def end(self) -> None:
-        """Check that only elements follow that may be ignored.
+        """Check that no elements follow, except those that may be ignored.
 
-        Raises: TlvError: another element follows.
+        Raises:
+            TlvError: another element follows.
         """
         while self._next is not None:
             if is_critical(self._next[0]):
@@ -160,5 +166,5 @@ class Reader:
 
 
 def is_critical(type_: int) -> bool:
-    """Return True if an unknown element of this type makes the whole unreadable."""
+    """Return True if an unknown element of this type makes the data unreadable."""
     return type_ < 32 or type_ % 2 == 1

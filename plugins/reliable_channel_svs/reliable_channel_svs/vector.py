@@ -1,5 +1,4 @@
-"""State vectors (§3): a node's knowledge of the publications of each node, with encoding,
-comparison and merge."""
+"""State vectors (§3), with encoding, comparison and merge."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -15,9 +14,10 @@ SEQ_NO: Final = 214
 
 
 class StateVector:
-    """The highest sequence number by node name and bootstrap time.
+    """State vector, with the highest sequence number by node name and bootstrap time.
 
-    A node that is not in the vector counts as 0. A name may be in it without any number.
+    A node that is missing in the vector counts as 0. The vector may contain a name without any
+    number.
     """
 
     __slots__ = ("_entries",)
@@ -29,10 +29,11 @@ class StateVector:
 
     @classmethod
     def decode(cls, data: bytes | memoryview) -> "StateVector":
-        """Read a vector. Entries out of order are accepted, and an entry that occurs twice counts
-        once, with the higher number.
+        """Return the state vector in a TLV. Entries may be in any order, and of repeated entries
+        the highest number counts.
 
-        Raises: TlvError: the bytes are no vector.
+        Raises:
+            TlvError: the bytes are no vector.
         """
         outer = Reader(data)
         reader = Reader(outer.take(STATE_VECTOR))
@@ -55,24 +56,24 @@ class StateVector:
         reader.end()
 
     def encode(self) -> bytes:
-        """Return the TLV: the names in canonical order, each with its bootstrap times in ascending
-        order."""
+        """Return the TLV of the vector, with names and bootstrap times in ascending order."""
         return encode(STATE_VECTOR, *(encode_entry(name, self._entries[name]) for name in self))
 
     def seq(self, name: Name, boot: int) -> int:
-        """Return the highest number of a node's bootstrap time, or 0 if it has none."""
+        """Return the highest number under a node's bootstrap time, or 0 without a number."""
         return self._entries.get(name, _NONE).get(boot, 0)
 
     def numbers(self, name: Name) -> Mapping[int, int]:
-        """Return the sequence numbers of a node by bootstrap time."""
+        """Return the sequence numbers of a node, by bootstrap time."""
         return self._entries.get(name, _NONE)
 
     def add_name(self, name: Name) -> None:
-        """Add the name, if necessary without a number."""
+        """Add the name of a node to the vector, without a number if it is new."""
         self._entries.setdefault(name, {})
 
     def raise_to(self, name: Name, boot: int, seq: int) -> bool:
-        """Raise the number to at least this one. Return True if it was lower."""
+        """Raise a node's number to at least the given number. If the number was lower before,
+        `raise_to` returns True."""
         numbers = self._entries.setdefault(name, {})
         if seq <= numbers.get(boot, 0):
             return False
@@ -80,26 +81,26 @@ class StateVector:
         return True
 
     def merge(self, other: "StateVector") -> None:
-        """Take the higher numbers of `other` (§3, Merging State Vectors)."""
+        """Raise all numbers to those of `other` if they are higher (§3, Merging State Vectors)."""
         for name, numbers in other._entries.items():
             self.add_name(name)
             for boot, seq in numbers.items():
                 self.raise_to(name, boot, seq)
 
     def outdated_names(self, than: "StateVector") -> Iterator[Name]:
-        """Return the nodes of which `than` knows more. A name that is missing here is one of
-        them."""
+        """Yield the nodes for which `than` has higher numbers. A node that is missing in this
+        vector is also yielded."""
         for name, numbers in than._entries.items():
             own = self._entries.get(name)
             if own is None or any(seq > own.get(boot, 0) for boot, seq in numbers.items()):
                 yield name
 
     def is_outdated_to(self, other: "StateVector") -> bool:
-        """Compare two vectors (§3, Comparing State Vectors)."""
+        """Return True if `other` has a higher number for any node (§3, Comparing State Vectors)."""
         return next(self.outdated_names(other), None) is not None
 
     def copy(self) -> "StateVector":
-        """Return a separate vector with the same content."""
+        """Return a separate copy of the vector."""
         return StateVector(self._entries)
 
     def __iter__(self) -> Iterator[Name]:
@@ -126,7 +127,7 @@ _NONE: Final[Mapping[int, int]] = {}
 
 
 def encode_entry(name: Name, numbers: Mapping[int, int]) -> bytes:
-    """Return a node's entry. A number 0 counts as none and is left out."""
+    """Return the encoded entry of a node. An entry has no numbers that are 0."""
     pairs = (
         encode(SEQ_NO_ENTRY, encode_integer(BOOTSTRAP_TIME, boot), encode_integer(SEQ_NO, seq))
         for boot, seq in sorted(numbers.items())

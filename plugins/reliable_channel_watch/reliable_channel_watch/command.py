@@ -1,4 +1,4 @@
-"""`reliable-channel watch`: a channel, live or from journals, as a web page."""
+"""`reliable-channel watch`, which shows a channel, live or from journals, as a web page."""
 
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from functools import partial
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MINUTE_S: Final = 60
 LOCAL: Final = ("127.0.0.1", "localhost", "::1")
 Beside = Callable[..., Coroutine[Any, Any, None]]
-"""Serves a node and calls `started`."""
+"""Function that serves a node and calls `started`."""
 
 
 def register(app: typer.Typer) -> None:
@@ -88,11 +88,12 @@ def watch(
 ) -> None:
     """Show a channel, live or from journals, as a web page.
 
-    From journals it shows the events that their participants append. Live it listens with --sniff,
-    or joins as one more participant with --sender-id. Payloads are never shown.
+    With journals, the page shows the events that participants append to them. A live channel is
+    read with --sniff, or joined as one more participant with --sender-id. The page never shows
+    payloads.
 
-    It prints the page's address. Then it prints a line a minute with the number of participants,
-    messages and losses. The line also names the participants that miss messages.
+    The command prints the address of the page. Once a minute, the command prints the number of
+    participants, messages and losses. This line also names the participants that miss messages.
     """
     flags = {
         "node": node,

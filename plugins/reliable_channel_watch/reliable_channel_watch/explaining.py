@@ -1,6 +1,6 @@
-"""One message: its history, the participants that have it, and the reason for its delay, in words.
+"""Explanation of a message's history, its holders, and the reason for its delay, in words.
 
-The words contain names of participants, so a face must print them as text only.
+The words contain names of participants, so a user interface must print them only as text.
 """
 
 from collections.abc import Iterator
@@ -23,25 +23,26 @@ _CAME: Final = {"store": Way.STORE, "reconciliation": Way.RECONCILIATION}
 
 
 class Step(NamedTuple):
-    """An event of a message and its time."""
+    """Event of a message, with its time."""
 
     at_ms: int
     what: str
 
 
 class Delay(NamedTuple):
-    """A message at another participant."""
+    """Arrival of a message at another participant, with its delay."""
 
     participant: str
     delay_ms: int | None
-    """The time from its sender to this log, or None where it is not known to be there."""
+    """Time from the message's sender to this log, or None if the log is not known to have the
+    message."""
     why: str
-    """The reason for the delay, or an empty text."""
+    """Reason for the delay, or an empty text."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessageView:
-    """The details of a message."""
+    """Details of a message for display."""
 
     number: int
     message_id: str
@@ -52,11 +53,11 @@ class MessageView:
     size_bytes: int
     references: int
     after: list[tuple[int, str, str]]
-    """The number, id and sender of the messages that it directly follows."""
+    """Number, id and sender of each message that this message directly follows."""
     before: list[tuple[int, str, str]]
     has: list[str]
     has_not: list[str]
-    """The participants that are not known to have it."""
+    """Names of the participants that are not known to have the message."""
     others: int
     history: list[Step]
     delays: list[Delay]
@@ -67,7 +68,7 @@ class MessageView:
 
 
 def explain(view: View, message: Message) -> MessageView:
-    """Return everything that the view knows of a message."""
+    """Return everything that the view knows about a message."""
     has, has_not = view.holders(message)
     return MessageView(
         message.number,

@@ -1,4 +1,4 @@
-"""The sources of a view: journals that are followed, or a channel that is joined."""
+"""Sources of a view, which are journals or a channel that the process joins."""
 
 from collections.abc import Callable, Coroutine, Iterable
 from itertools import islice
@@ -16,17 +16,18 @@ if TYPE_CHECKING:
     from reliable_channel import ReliableChannel
 
 Feed = Callable[[View], Coroutine[Any, Any, None]]
-"""Fills a view until it is cancelled, or until nothing more can come."""
+"""Function that fills a view until it is cancelled or no more data can come."""
 POLL_S: Final = 0.25
 LINES_AT_ONCE: Final = 500
-"""The pause between two looks at the clients of the page."""
+"""Number of journal lines that are read before the clients of the page get a turn."""
 
 
 async def follow(view: View, paths: Iterable[str | Path], *, poll_s: float = POLL_S) -> None:
-    """Read journals into a view, together with later additions to them.
+    """Read journals into a view, and then the lines that are added to them.
 
-    Raises: FileNotFoundError: a path does not exist. ValueError: there is no journal at all, or one
-    has another format.
+    Raises:
+        FileNotFoundError: a path does not exist.
+        ValueError: there is no journal at all, or one has another format.
     """
     with Follower(paths) as follower:
         while True:
@@ -39,9 +40,10 @@ async def follow(view: View, paths: Iterable[str | Path], *, poll_s: float = POL
 
 
 async def join(view: View, open_channel: "Callable[[Path], ReliableChannel]") -> None:
-    """Open a channel that writes a journal into the given directory, and show its events.
+    """Open a channel that writes a journal into a temporary folder, and show its events.
 
-    Raises: ReliableChannelError: the channel cannot be opened, or ended.
+    Raises:
+        ReliableChannelError: the channel cannot be opened, or ended.
     """
     with TemporaryDirectory(prefix="reliable-channel-watch-") as folder:
         async with open_channel(Path(folder)) as channel, anyio.create_task_group() as tasks:

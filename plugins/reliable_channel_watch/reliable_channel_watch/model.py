@@ -1,8 +1,8 @@
-"""The known facts of a channel, as a view that can be asked about any time.
+"""Known facts about a channel, as a view that can answer questions about any time.
 
-It does no I/O. The inputs are observations with their time, in order of time, and nothing else
-changes the view. They come from journals (`reading.py`) or from the wire (`sniffing.py`). Names and
-ids come from other participants, so a face must print them as text only.
+The view does no I/O. Only observations, in order of their time, change the view. Observations come
+from journals (`reading.py`) or from the network (`sniffing.py`). Names and ids come from other
+participants, so a user interface must print them only as text.
 """
 
 from collections import OrderedDict
@@ -23,28 +23,29 @@ from .values import (
 )
 
 WHOLE_CHANNEL: Final = ""
-"""Used in place of a node's address where a participant speaks of all of its nodes together."""
+"""Value in place of a node's address for all nodes of a participant together."""
 
 ONLOOKER: Final = -1
-"""Used in place of a lane for this view itself, which is no participant."""
+"""Lane number that stands for the observer itself, which is not a participant."""
 PLAUSIBLE_MS: Final = 60_000
-"""A clock that is further behind than this is not believed."""
+"""Maximum difference of a sender's clock, beyond which the time of arrival is used."""
 
 
 @dataclass(slots=True)
 class Reception:
-    """A message at one participant."""
+    """Arrival of a message at one participant."""
 
     arrived_ms: int | None = None
     source: str = ""
-    """`live`, `store`, `repair` where a participant sent it again, or `reconciliation`."""
+    """Way by which the message arrived, `live`, `store`, `repair` (sent again) or
+    `reconciliation`."""
     parked: bool = False
-    """True if it waited for the messages that it refers to."""
+    """True if the message waited for messages that it refers to."""
     logged_ms: int | None = None
 
 
 class View:
-    """A channel, as far as it was observed."""
+    """View of a channel, as far as it was observed."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits: Final = limits or Limits()
@@ -92,8 +93,8 @@ class View:
         *,
         lamport_timestamp: int | None = None,
     ) -> None:
-        """Note that a message entered a participant's log. An own message enters when it is
-        accepted."""
+        """Note that a message entered a participant's message log. A participant's own message
+        enters the log when it is accepted."""
         lane = self._lane(participant, at_ms)
         message = self._message(message_id, sender, at_ms)
         if lane is None or message is None:
@@ -106,8 +107,7 @@ class View:
             self._hold(message, lane, at_ms)
 
     def went_out(self, participant: str, message_id: str, kind: str, at_ms: int) -> None:
-        """Note that a participant sent a message to the network, its own or as a repair of
-        another's."""
+        """Note that a participant published a message, either its own or another's as a repair."""
         self._lane(participant, at_ms)
         message = self._by_id.get(message_id)
         if message is not None and len(message.dispatches) < MAX_DISPATCHES:
@@ -127,10 +127,11 @@ class View:
         hint: bytes,
         sent_ms: int,
     ) -> None:
-        """Note a complete wire message. Its sender has all messages that it refers to.
+        """Note a complete message from the network. The sender of a message has all messages that
+        the message refers to.
 
-        `sent_ms` is the time by the sender's clock. It may be wrong and is used where it is
-        plausible.
+        `sent_ms` is the time by the sender's clock. A wrong `sent_ms` is ignored, because it is far
+        from the time of arrival.
         """
         lane = self._lane(sender, at_ms)
         if lane is None:
@@ -178,7 +179,7 @@ class View:
         hint: bytes | None,
         referrer: str = "",
     ) -> None:
-        """Note that a participant knows of a message only by reference, in a message of
+        """Note that a participant knows a message only by a reference in a message of
         `referrer`."""
         lane = self._lane(participant, at_ms)
         if lane is None or (lane, message_id) in self._open_gaps:
@@ -194,7 +195,7 @@ class View:
         self.changed_gaps.add(gap.number)
 
     def asked_others(self, participant: str, message_ids: Iterable[str], at_ms: int) -> None:
-        """Note that a participant asked the others for messages that it misses."""
+        """Note that a participant requested missing messages from other participants."""
         lane = self._lane(participant, at_ms)
         for message_id in message_ids:
             gap = self._open_gaps.get((-1 if lane is None else lane, message_id))
@@ -203,7 +204,7 @@ class View:
                 self.changed_gaps.add(gap.number)
 
     def was_lost(self, participant: str, message_id: str, at_ms: int) -> None:
-        """Note that a participant declared a missing message lost."""
+        """Note that a participant gave up a missing message as lost."""
         lane = self._lane(participant, at_ms)
         if lane is not None:
             self._close_gap(lane, message_id, at_ms, is_lost=True)
@@ -211,7 +212,7 @@ class View:
     def was_acknowledged(
         self, participant: str, message_id: str, at_ms: int, *, by: str, how: str
     ) -> None:
-        """Note that the sender learnt that another participant has its message."""
+        """Note that a sender learned that another participant has its message."""
         self._lane(participant, at_ms)
         lane, message = self._lane(by, at_ms), self._by_id.get(message_id)
         if message is None or lane is None:
@@ -222,7 +223,7 @@ class View:
         self._hold(message, lane, at_ms)
 
     def has_failed(self, participant: str, message_id: str, at_ms: int, reason: str) -> None:
-        """Note that the sender gave the message up."""
+        """Note that a sender gave up its own message."""
         self._lane(participant, at_ms)
         message = self._by_id.get(message_id)
         if message is not None:
@@ -239,8 +240,8 @@ class View:
         is_on: bool,
         why: str = "",
     ) -> None:
-        """Note that a service of a participant's node works, or does not. None stands for the
-        observer."""
+        """Note that a service of a participant's node works or does not work. If `participant` is
+        None, the node is that of the observer."""
         self._at(at_ms)
         lane = ONLOOKER if participant is None else self._lane(participant, at_ms)
         if lane is None:
@@ -255,7 +256,7 @@ class View:
             changes.append((at_ms, is_on, why))
 
     def traffic(self, digest: bytes, size_bytes: int, content_bytes: int, at_ms: int) -> None:
-        """Note bytes on the wire. The same bytes, seen twice, count once."""
+        """Note the size of a packet on the network. A packet that is seen twice counts once."""
         self._at(at_ms)
         if digest in self._passed:
             return
@@ -268,18 +269,18 @@ class View:
             self._traffic.popitem(last=False)
 
     def has_passed(self, digest: bytes) -> bool:
-        """Return True if these bytes were counted already."""
+        """Return True if a packet with this hash was counted already."""
         return digest in self._passed
 
     # Questions
 
     def message(self, message_id: str) -> Message | None:
-        """Return the message with this id."""
+        """Return the message with the given id, or None."""
         return self._by_id.get(message_id)
 
     def holders(self, message: Message) -> tuple[list[str], list[str]]:
-        """Return the names of the other participants that are known to have a message, and of the
-        others."""
+        """Return the names of other participants that have a message, and of those that may lack
+        it."""
         has: list[str] = []
         has_not: list[str] = []
         for number, lane in enumerate(self.lanes):
@@ -288,19 +289,18 @@ class View:
         return has, has_not
 
     def receptions(self, message: Message) -> Iterator[tuple[int, Reception]]:
-        """Return the known facts of a message at each lane."""
+        """Yield what is known about a message's arrival at each participant."""
         for lane in range(len(self.lanes)):
             found = self._receptions.get((message.number, lane))
             if found is not None:
                 yield lane, found
 
     def gaps_of(self, message_id: str) -> list[Gap]:
-        """Return the participants at which a message was missing."""
+        """Return the participants at which a message is or was missing."""
         return [gap for gap in self.gaps.values() if gap.message_id == message_id]
 
     def seconds(self, since: int = 0) -> Iterator[tuple[int, int, int]]:
-        """Return the seconds with traffic, newest first: the second since the epoch, the bytes, and
-        the bytes of content."""
+        """Yield each second with traffic, its bytes and its bytes of content, the newest first."""
         for second in reversed(self._traffic):
             if second < since - PLAUSIBLE_MS // 1000:  # those before it are older, but for clocks
                 return

@@ -1,4 +1,4 @@
-"""The command `watch`, which the package adds to `reliable-channel`."""
+"""Plugin that adds the command `watch` to `reliable-channel`."""
 
 from typing import TYPE_CHECKING, Final
 

@@ -43,7 +43,7 @@ READ: Final = {
     "transport_degraded",
     "transport_recovered",
 }
-"""The events of which more is read than a `Line` has."""
+"""Events of which `reading` needs more fields than a `Line` has."""
 _NODE_LAMPS: Final[dict[str, tuple[Lamp, ...]]] = {
     "healthy": LAMPS,
     "failing": (Lamp.SEND, Lamp.STORE),
@@ -54,7 +54,7 @@ _PART: Final = re.compile(r"\.\d{4,9}(\.jsonl|\.journal)(\.gz|\.zst)?$")
 
 
 def note(view: View, participant: str, line: Line) -> None:
-    """Give a line of a participant's journal to a view."""
+    """Pass a line of a participant's journal to a view."""
     at_ms, message_id = line.at_ms or 0, line.message_id or ""
     match line.event:
         case event if event == OPENED:
@@ -141,10 +141,10 @@ def _note_event(
 
 
 class Follower:
-    """Reads journals on from the end of the last look, and finds new files and parts.
+    """Reads new lines of journals since the last call, and finds new files and parts.
 
-    Lines of all participants come in order of time. A file stays open while others are read, so the
-    process's limit of open files bounds the number of journals.
+    The lines of all participants are returned in order of time. All files stay open, so the
+    process's limit of open files limits the number of journals.
     """
 
     def __init__(self, paths: Iterable[str | Path]) -> None:
@@ -156,10 +156,11 @@ class Follower:
         """Lines that could not be read."""
 
     def look(self) -> Iterator[tuple[str, Line]]:
-        """Return the new lines since the last look, each with its participant.
+        """Yield the new lines since the last call, each with its participant.
 
-        Raises: FileNotFoundError: a path does not exist. ValueError: there is no journal at all, or
-        one has another format.
+        Raises:
+            FileNotFoundError: a path does not exist.
+            ValueError: there is no journal at all, or one has another format.
         """
         before = frozenset(self._families)
         for path in journal_files(self._paths):
@@ -176,7 +177,7 @@ class Follower:
         return heapq.merge(*(self._lines(file) for file in self._files), key=_when)
 
     def close(self) -> None:
-        """Close all files. A second call does nothing."""
+        """Close all files of the journals. A second call of `close` does nothing."""
         for file in self._files:
             file.close()
 

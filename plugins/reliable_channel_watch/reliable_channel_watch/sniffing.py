@@ -1,5 +1,5 @@
-"""Shows the messages of a content topic in a view. It decodes them without being a participant, and
-sends nothing."""
+"""Observer that shows the messages of a content topic in a view. The observer decodes messages
+without being a participant, and sends nothing."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -28,8 +28,8 @@ RETRY_S: Final = 1.0
 def sniffed(
     view: View, received: Received, payload: bytes, at_ms: int, *, channel_id: str | None = None
 ) -> None:
-    """Note a message on the wire. A message that is not SDS, or belongs to another channel, counts
-    as traffic."""
+    """Note a message that arrived from the network. A message that is not SDS or belongs to another
+    channel counts only as traffic."""
     digest = received.message_hash
     if view.has_passed(digest):
         return
@@ -71,11 +71,14 @@ def sniffed(
 
 
 class Sniffer:
-    """Listens to a content topic.
+    """Observer of a content topic.
 
-    Args: given: arguments of a channel (`channel_settings`) that name the topic and the node.
+    Args:
+        given: arguments of a channel (`channel_settings`) that name the topic and the node.
 
-    Raises: ValueError: an argument is unusable. PluginError: a plugin failed.
+    Raises:
+        ValueError: an argument is unusable.
+        PluginError: a plugin failed.
     """
 
     def __init__(
@@ -93,7 +96,8 @@ class Sniffer:
         self._decrypt = topic_decryption(given, WATCHER_ID)
 
     async def listen(self, view: View) -> None:
-        """Show the messages until it is cancelled. It begins with the last `history_s` of Store."""
+        """Show the messages of the topic in a view until cancelled. `listen` begins with the last
+        `history_s` seconds of messages in Store."""
         # Around the scopes that `open` enters and `aclose` leaves, which must nest.
         with anyio.CancelScope() as scope:
             await self._transport.open()

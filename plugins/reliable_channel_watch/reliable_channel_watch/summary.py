@@ -1,4 +1,4 @@
-"""A view in one line of text, for a terminal or a log."""
+"""Summary of a view in one line of text, for a terminal or a log."""
 
 from collections import Counter
 from typing import Final
@@ -8,12 +8,12 @@ from reliable_channel._terminal_text import printable_name
 from .model import View
 
 MAX_NAMED: Final = 5
-"""The number of participants that a line names. The others are only counted, because a group may
-have thousands."""
+"""Maximum number of participants that a line names. Further participants are only counted, because
+a group may have thousands."""
 
 
 def summary(view: View) -> str:
-    """Count participants, messages and losses, and name the participants that miss messages."""
+    """Return a line with counts, and with the names of participants that miss messages."""
     gaps = view.gaps.values()
     missing = Counter(gap.lane for gap in gaps if gap.until_ms is None)
     behind = [

@@ -1,7 +1,6 @@
-"""The parts of a view: participants, messages, gaps and services, each with the times of its
-changes.
+"""Parts of a view, such as participants, messages, gaps and services, with times of changes.
 
-All times are milliseconds since the epoch, by the clock of the participant that noted them.
+All times are milliseconds since 1970, by the clock of the participant that noted them.
 """
 
 from array import array
@@ -11,19 +10,21 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 EXACT: Final = 8
-"""For so many holders of a message each time is kept. Beyond it only one time in `STEP` is kept."""
+"""Number of holders of a message for each of which the exact time is kept. Of further holders, only
+one time in `STEP` is kept."""
 STEP: Final = 1.5
 MAX_DISPATCHES: Final = 32
-"""The number for one message. A message that is repaired without end has more."""
+"""Maximum number of publications that are kept for one message. A message that is repaired without
+end has more publications."""
 
 
 class Dispatch(NamedTuple):
-    """A time at which a message was on the wire."""
+    """Publication of a message, with its time."""
 
     at_ms: int
     kind: str
-    """The reason: `content`, `retry` or `repair`, or `seen` where the view knows only that it was
-    on the wire."""
+    """Reason of the publication, such as `content`, `retry` or `repair` (`seen` if it is
+    unknown)."""
 
 
 @dataclass(slots=True)
@@ -32,7 +33,7 @@ class Lane:
     since_ms: int
     has_journal: bool = False
     heard_ms: int = 0
-    """The time of its last sign in the data."""
+    """Time of the last data from the participant."""
 
 
 @dataclass(slots=True)
@@ -41,22 +42,22 @@ class Message:
     message_id: str
     lane: int
     at_ms: int
-    """The time at which its sender accepted it, or at which it was first seen."""
+    """Time at which the sender accepted the message, or at which it was first seen."""
     lamport_timestamp: int | None = None
     hint: bytes | None = None
-    """The message hash under which Store has it."""
+    """Hash under which Store has the message."""
     size_bytes: int = 0
     is_whole: bool = False
-    """True if the message itself was seen, rather than only its entry in a log."""
+    """True if the whole message was seen, False if only its entry in a log was seen."""
     references: int = 0
     parents: tuple[int, ...] = ()
-    """The numbers of the messages that it directly follows."""
+    """Numbers of the messages that this message directly follows."""
     children: list[int] = field(default_factory=list)
     dispatches: list[Dispatch] = field(default_factory=list)
     holders: int = 0
-    """A bit for each lane."""
+    """Participants that have the message, as bits of a number by lane."""
     count: int = 0
-    """The number of bits that are set."""
+    """Number of participants that have the message."""
     reached: "array[int]" = field(default_factory=lambda: array("q"))
     """Times and numbers of holders, alternating."""
     acknowledged_ms: int | None = None
@@ -65,7 +66,7 @@ class Message:
     failure: str = ""
 
     def hold(self, lane: int, at_ms: int, others: int) -> bool:
-        """Note that a participant has it. Return True if the time was kept."""
+        """Note that a participant has the message. If the time was kept, `hold` returns True."""
         if lane == self.lane or self.holders >> lane & 1:
             return False
         self.holders |= 1 << lane
@@ -80,13 +81,13 @@ class Message:
 
     @property
     def sent_ms(self) -> int | None:
-        """The time at which it was first on the wire."""
+        """Time at which the message was first published."""
         return self.dispatches[0].at_ms if self.dispatches else None
 
 
 @dataclass(slots=True)
 class Gap:
-    """A message that a participant knows only by reference."""
+    """Missing message that a participant knows only by reference."""
 
     number: int
     lane: int
@@ -97,13 +98,13 @@ class Gap:
     until_ms: int | None = None
     is_lost: bool = False
     asked_ms: list[int] = field(default_factory=list)
-    """The time at which the participant asked the others for it."""
+    """Times at which the participant requested the message from others."""
     referrer: str = ""
-    """The sender of the message that refers to it."""
+    """Name of the sender whose message refers to the missing message."""
 
     def asked(self, at_ms: int) -> str:
-        """Return in words where it is requested at that time. The names are those of
-        participants."""
+        """Return the sources from which the message is requested at a time, in words. The words
+        contain names of participants."""
         store = "Store, by its hint" if self.hint is not None else "Store, by time"
         times = bisect_right(self.asked_ms, at_ms)
         if not times:
@@ -114,7 +115,7 @@ class Gap:
 
 
 class Lamp(Enum):
-    """A service of a node. There are three."""
+    """Service of a node whose state is shown. A node has three services whose states are shown."""
 
     SEND = "send"
     RECEIVE = "receive"
@@ -126,38 +127,38 @@ LAMPS: Final = tuple(Lamp)
 
 @dataclass(slots=True)
 class Service:
-    """The times at which a service worked."""
+    """Changes of a service's state over time."""
 
     changes: list[tuple[int, bool, str]] = field(default_factory=list)
-    """The time, whether it works since then, and the reason why not."""
+    """Time of each change, the state since then (True if the service works), and the reason."""
 
     def at(self, at_ms: int) -> tuple[bool, str] | None:
-        """Return True if it worked at that time, with the reason why not. Return None where nothing
-        was known yet."""
+        """Return the state of the service at a time, with the reason if it did not work. If the
+        state is not known yet, `at` returns None."""
         index = bisect_right(self.changes, at_ms, key=lambda change: change[0])
         return self.changes[index - 1][1:] if index else None
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of a view. Beyond them the oldest entry is dropped, and `View.forgotten` counts
+    """Limits of a view. Beyond a limit the oldest entry is dropped, and `View.forgotten` counts
     it."""
 
     messages: int = 200_000
     participants: int = 2_000
-    """Messages of further senders are counted and not drawn."""
+    """Maximum number of participants that are drawn (messages of further senders are counted)."""
     gaps: int = 20_000
     receptions: int = 500_000
-    """The events that are kept for one message at one participant."""
+    """Maximum number of arrivals of messages at participants that are kept."""
     seconds: int = 1_000_000
-    """The seconds of traffic: twelve days."""
+    """Maximum number of seconds of traffic that are kept, which is twelve days."""
     name_characters: int = 120
     parents: int = 4
     children: int = 16
     steps: int = 256
-    """The steps back in the causal order within which the view marks messages that a participant
-    has beyond its references."""
+    """Number of steps back in the causal order for which a reference shows that its sender has
+    messages."""
     changes: int = 1_000
-    """The changes that are kept of one service."""
+    """Maximum number of changes that are kept of one service."""
     nodes: int = 64
-    """The entries that are kept of one participant."""
+    """Maximum number of nodes that are kept of one participant."""

@@ -1,5 +1,4 @@
-"""The demo: start participants, talk while the network loses messages, wait until all logs are
-equal, report."""
+"""Demo in which participants talk over a network that loses messages, until all logs are equal."""
 
 import json
 import os
@@ -27,16 +26,16 @@ from .view import COLUMNS, NEXT, figures_of, progress, summary
 
 NAMES: Final = ("alice", "bob", "carol", "dave", "erin")
 LONER: Final = "erin"
-"""Participant that is cut off for a while."""
+"""Participant that is disconnected for a while."""
 WITHOUT_STORE: Final = ("carol", "dave")
-"""Participants that recover only through others, so that the demo shows repair."""
+"""Participants without a Store, for which other participants repair lost messages."""
 CHANNEL: Final = "demo"
 ANSWER_TIMEOUT_S: Final = 10
-"""Time limit for the participants to leave."""
+"""Time (s) in which the participants must leave."""
 RETRY_S: Final = 5
-"""Longest time until a message is sent again and until it is repaired, with journals."""
+"""Longest interval (s) of retries and of repair requests, with journals."""
 DUE_S: Final = 2 * RETRY_S + 11
-"""Stay of the participants with journals after the last delivery (s).
+"""Time (s) for which participants with journals stay after the last delivery.
 
 `check` judges a message if all were present for a retry, a repair and 10 s more.
 """
@@ -93,13 +92,13 @@ def demo(
 
 
 async def mesh_peers(address: str) -> int:
-    """Return how many peers a node has in its relay mesh."""
+    """Return the number of peers in a node's relay mesh."""
     async with WakuClient(address) as node:
         return len({peer.peer_id for shard in await node.mesh_peers() for peer in shard.peers})
 
 
 class Story:
-    """Run of the demo, from start to result."""
+    """Run of the demo, from its start to its result."""
 
     def __init__(
         self,
@@ -127,7 +126,7 @@ class Story:
         self._headline = "starting a Waku node and five participants"
 
     async def run(self, timeout_s: float) -> bool:
-        """Run the demo. Return True once all logs are equal.
+        """Run the demo and return True if all logs are equal in time.
 
         Raises:
             DemoError: they are not, and why.

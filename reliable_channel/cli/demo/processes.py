@@ -1,4 +1,4 @@
-"""The demo's processes: a node, and participants driven by JSON lines."""
+"""Processes of the demo, which are a node, and participants that are driven by JSON lines."""
 
 import json
 import os
@@ -20,11 +20,11 @@ LIBP2P: Final = "libp2p peers reach it at "
 
 
 class DemoError(RuntimeError):
-    """A process of the demo failed. The text names the process and its output."""
+    """A process of the demo has failed. The text of the error names the process and its output."""
 
 
 class PeerProcess:
-    """Participant in a separate process, with its output."""
+    """Participant of the demo in a separate process, with its output."""
 
     def __init__(self, name: str, process: Process) -> None:
         self.name = name
@@ -43,7 +43,8 @@ class PeerProcess:
         self._is_leaving = False
 
     async def command(self, op: str, **values: object) -> None:
-        """Write a command. If the process has ended, `listen` raises the reason."""
+        """Write a command to the process. If the process has ended, `listen` raises an error with
+        the reason."""
         assert self.process.stdin is not None
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
             await self.process.stdin.send((json.dumps({"op": op, **values}) + "\n").encode())
@@ -54,7 +55,7 @@ class PeerProcess:
         await self.command("send", payload=b64encode(text.encode()).decode())
 
     async def refresh(self) -> None:
-        """Ask for log and statistics, and wait for both."""
+        """Ask the participant for its log and statistics, and wait for both."""
         self._answers = 0
         self._answered = anyio.Event()
         await self.command("log")
@@ -62,13 +63,13 @@ class PeerProcess:
         await self._answered.wait()
 
     async def stop(self) -> None:
-        """Let the participant leave, and wait for that."""
+        """Let the participant leave, and wait until it has left."""
         self._is_leaving = True
         await self.command("stop")
         await self.stopped.wait()
 
     async def listen(self) -> None:
-        """Read the output of the participant.
+        """Read the output lines of the participant.
 
         Raises:
             DemoError: its process ended before `stop`.
@@ -109,7 +110,7 @@ class PeerProcess:
 
 @asynccontextmanager
 async def started(*arguments: str) -> AsyncIterator[Process]:
-    """Run this program with `arguments`. The process ends with the context."""
+    """Run this program with `arguments` until the end of the `async with` block."""
     async with await anyio.open_process(
         [*PROGRAM, *arguments], stdin=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
@@ -128,7 +129,7 @@ async def started(*arguments: str) -> AsyncIterator[Process]:
 
 
 async def node_addresses(process: Process) -> tuple[str, str | None]:
-    """Wait until the node listens, and return its REST address and multiaddress (if any).
+    """Wait until the node listens, and return its REST address and its multiaddress (or None).
 
     Raises:
         DemoError: it ended instead.
@@ -145,7 +146,7 @@ async def node_addresses(process: Process) -> tuple[str, str | None]:
 
 
 async def ending(process: Process) -> str:
-    """Return the exit status of an ended process, and its last lines."""
+    """Return the exit status of an ended process, and its last output lines."""
     assert process.stderr is not None
     words = "".join([chunk async for chunk in TextReceiveStream(process.stderr)]).strip()
     return f"ended with exit status {await process.wait()}: {words or 'it printed no reason'}"

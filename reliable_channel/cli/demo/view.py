@@ -1,4 +1,4 @@
-"""Display of the demo: progress while it runs, and a table at the end."""
+"""Display of the demo, with progress while it runs, and a table at its end."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from .processes import PeerProcess
 
 
 def progress(peers: Sequence[PeerProcess], total: int, headline: str) -> RenderableType:
-    """Display with one line a participant: its share of the conversation."""
+    """Return one line for each participant, with the share of messages that it has."""
     table = Table.grid(padding=(0, 2))
     for peer in peers:
         have = peer.sent + peer.received
@@ -33,7 +33,7 @@ def progress(peers: Sequence[PeerProcess], total: int, headline: str) -> Rendera
 
 
 def summary(peers: Sequence[PeerProcess]) -> Table:
-    """Return the events of each participant."""
+    """Return a table with the numbers of events of each participant."""
     table = Table(title="What the network did, and what came of it", box=SIMPLE_HEAD)
     table.add_column("\nname", no_wrap=True)
     for heading in (
@@ -54,7 +54,7 @@ def summary(peers: Sequence[PeerProcess]) -> Table:
 
 
 def figures_of(peer: PeerProcess) -> dict[str, Any]:
-    """Return the events of a participant, and last the digest of its log."""
+    """Return the numbers of events of a participant, and the digest of its log."""
     transport, counters = peer.statistics["transport"], peer.statistics["sds"]["counters"]
     return {
         "name": peer.name,

@@ -1,6 +1,5 @@
-"""The doctor command. It examines the machine, then the channel, then its nodes.
-
-It examines what a channel would use, and so reads attributes of it that are not public.
+"""Command `doctor`, which checks the machine, then the channel, then its nodes. The command checks
+the objects that a channel would use, so it reads private attributes.
 """
 
 import json
@@ -34,7 +33,7 @@ _SIGNS: Final[dict[Level, tuple[str, str]]] = {
     "problem": ("✗", "red"),
 }
 NOBODY: Final = "doctor"
-"""Sender id for a set-up without one."""
+"""Sender id that the doctor uses if no sender id is given."""
 REST: Final = ("http://", "https://", "waku+http://", "waku+https://")
 
 
@@ -56,7 +55,8 @@ def doctor(
 ) -> None:
     """Find the problems of a set-up, and how to solve them.
 
-    Give it the flags of the command that does not work. The exit status is 1 if there is a problem.
+    Give `doctor` the flags of the command that does not work. The exit status is 1 if there is a
+    problem.
     """
     findings = Findings()
     examine_environment(findings, os.environ)

@@ -1,4 +1,4 @@
-"""Check that the channel's key opens the newest messages."""
+"""Check that the channel's key decrypts the newest messages."""
 
 from contextlib import AsyncExitStack, aclosing
 from typing import TYPE_CHECKING, Final
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 
 LOOK_BACK_NS: Final = 3_600_000_000_000
 MESSAGES: Final = 200
-"""Maximum number of messages that are tried."""
+"""Maximum number of messages that are decrypted as a test."""
 
 
 async def examine_encryption(findings: Findings, channel: "ReliableChannel") -> None:
-    """Try the key on the messages in Store of the last hour. Another check reports a node that is
-    away."""
+    """Decrypt the messages of the last hour in Store, as a test of the key. Another check reports a
+    node that is away."""
     unopened = channel._unopened()
     if unopened is None:
         return

@@ -1,4 +1,4 @@
-"""Findings of the doctor, each with advice."""
+"""Findings of the doctor command, each with advice."""
 
 from dataclasses import dataclass, field
 
@@ -14,6 +14,6 @@ class Findings:
 
     @property
     def worst(self) -> Level:
-        """Worst level of all findings."""
+        """Highest level of all findings."""
         best: Level = "ok"
         return max((one.level for one in self.found), key=LEVELS.index, default=best)

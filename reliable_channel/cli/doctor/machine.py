@@ -1,4 +1,4 @@
-"""Checks of this machine: the environment, plugins, and the state file."""
+"""Checks of the environment, the plugins and the state file on this machine."""
 
 import os
 import shutil
@@ -31,7 +31,7 @@ OTHERS_MAY_READ: Final = 0o077
 
 
 def examine_environment(findings: Findings, environment: Mapping[str, str]) -> None:
-    """Look for variables that nothing reads, such as misspelt ones."""
+    """Look for environment variables that no option reads, such as misspelt names."""
     variables = {*(PREFIX + name.upper() for name in CHANNEL_NAMES), *OTHER_VARIABLES}
     known = {name.removeprefix(PREFIX) for name in variables}
     for name in sorted(environment):

@@ -1,4 +1,4 @@
-"""Checks of a node's messaging layer, `waku+messaging://`."""
+"""Checks of a node's messaging layer (`waku+messaging://`)."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -19,7 +19,7 @@ SCHEME: Final = "waku+messaging"
 async def examine_messaging(
     findings: Findings, urls: Sequence[str], settings: WakuSettings, *, publish: bool, wait_s: float
 ) -> None:
-    """Examine nodes by their REST API, then subscribe and send through their messaging layer."""
+    """Check nodes by their REST API, then subscribe and send through their messaging layer."""
     for url in urls:
         # It is the same server as that of the REST API.
         rest = "http" + url.removeprefix(SCHEME).replace("+https://", "s://")

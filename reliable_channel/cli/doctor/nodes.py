@@ -1,4 +1,4 @@
-"""Checks of Waku nodes, one by one and all together."""
+"""Checks of Waku nodes, first each node alone and then all nodes together."""
 
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -37,8 +37,8 @@ from .sending import (
 )
 
 PROTOCOLS: Final = ("Relay", "Rln Relay", "Lightpush", "Filter", "Store")
-"""Protocols that a channel uses. Nodes also report others, such as clients without a configured
-address."""
+"""Protocols that a channel uses. Nodes also report further protocols, such as clients without a
+configured address."""
 API_NAMES: Final = {
     "relay": "relay",
     "filter": "filter and light push",
@@ -49,16 +49,16 @@ NEEDS: Final = (
     "the cluster and shards of the channel"
 )
 SETTLED_S: Final = 30.0
-"""Age from which a message should be in every Store."""
+"""Age of a message (s) from which every Store should have it."""
 HOUR_NS: Final = 3_600_000_000_000
 
 
 async def examine_nodes(
     findings: Findings, urls: Sequence[str], settings: WakuSettings, *, publish: bool, wait_s: float
 ) -> None:
-    """Examine nodes by their REST API, and with `publish` by a message on the topic.
+    """Check nodes by their REST API and, with `publish`, by a message on the topic.
 
-    A node in use through its messaging layer receives the message through that layer.
+    A node that is used by its messaging layer gets the message through that layer.
     """
     answering = [url for url in urls if await examine_node(findings, url, settings)]
     by_rest = []
@@ -96,8 +96,8 @@ async def _examine_api(
 
 
 async def examine_node(findings: Findings, url: str, settings: WakuSettings) -> bool:
-    """Examine one node, and return True if it can be tried: it answers as a Waku node, and a
-    subscription leaves nothing behind."""
+    """Check one node, and return True if it works as a Waku node and can be subscribed to
+    safely."""
     async with WakuClient(url, retries=None) as client:
         began_s = time.perf_counter()
         try:
@@ -229,7 +229,7 @@ async def examine_store(
     store: Callable[[StoreQuery], Awaitable[StorePage]],
     settings: WakuSettings,
 ) -> None:
-    """Ask Store for the newest messages, and compare their timestamps with the clock."""
+    """Query Store for the newest messages, and compare their timestamps with the clock."""
     query = StoreQuery(
         content_topics=(settings.content_topic,),
         pubsub_topic=settings.shard,

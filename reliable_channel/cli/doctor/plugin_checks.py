@@ -1,4 +1,4 @@
-"""The checks that plugins add to the doctor."""
+"""Checks of the doctor command that plugins add."""
 
 from pathlib import Path
 
@@ -11,7 +11,8 @@ from .findings import Findings
 
 
 def examine_by_plugins(findings: Findings, nodes: tuple[str, ...], config: Path | None) -> None:
-    """Run the checks of all loadable plugins.  `examine_plugins` names the others."""
+    """Run the checks of all plugins that can be loaded. `examine_plugins` reports plugins that
+    cannot be loaded."""
     try:
         registry, _ = working_registry()
     except PluginError:

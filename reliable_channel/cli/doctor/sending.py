@@ -1,4 +1,4 @@
-"""A test message of the doctor, and the search for it in Store."""
+"""Test message of the doctor command, and the search for this message in Store."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -19,18 +19,19 @@ from ...transport.settings import WakuSettings
 from .findings import Findings
 
 PROBE: Final = b"reliable-channel doctor "
-"""First bytes of the test message's payload. Channels drop it, because it is not an SDS message."""
+"""First bytes of the test message's payload. Channels drop the test message, because it is not an
+SDS message."""
 LOOK_S: Final = 0.2
 CLOCK_S: Final = 20.0
-"""Stock nodes do not archive what is stamped further than this from their clock."""
+"""Maximum clock difference (s) at which a stock node still stores a message."""
 COMPARED: Final = 100
-"""Newest messages of the topic that Stores are compared by."""
+"""Number of newest messages of the topic by which two Stores are compared."""
 SKEW_NS: Final = 300_000_000_000
-"""Maximum difference between the node's timestamp and ours in a Store query by time."""
+"""Maximum difference (ns) between two timestamps of a message in a Store query by time."""
 
 
 def probe(transport: Transport) -> Envelope:
-    """Return a message to send."""
+    """Return a test message to send."""
     now_ns = time.time_ns()
     payload = PROBE + str(now_ns).encode()
     return transport.envelope(payload, timestamp_ns=now_ns, ephemeral=False)
@@ -41,7 +42,7 @@ async def examine_sending(
 ) -> None:
     """Send a message through the messaging layer of a node, and look for it in Store.
 
-    A node does not return a client's own messages there, so nothing is awaited.
+    A node does not return a client's own messages by this layer, so the check waits for none.
 
     Raises:
         TransportError: it cannot be sent.
@@ -58,7 +59,8 @@ async def examine_sending(
 async def is_stored(
     findings: Findings, has: Callable[[], Awaitable[bool]], where: str, wait_s: float
 ) -> bool:
-    """Query Store until it returns a message. If Store does not answer, report `node.store`."""
+    """Query Store until it returns the test message. If Store does not answer, the finding
+    `node.store` is reported."""
     began_s = time.perf_counter()
     with anyio.move_on_after(wait_s):
         while True:
@@ -77,7 +79,7 @@ async def is_stored(
 async def explain_missing(
     findings: Findings, url: str, settings: WakuSettings, payload: bytes, wait_s: float
 ) -> None:
-    """Report where the node's Store has a message that is not under the channel's pubsub topic."""
+    """Report if the node's Store has the message under another pubsub topic than the channel's."""
     theirs, ours = await _stored_under(url, settings, payload), PubsubTopic.parse(settings.shard)
     if theirs is None:
         not_archived(findings, shown(url), wait_s)
@@ -131,8 +133,8 @@ async def _stored_under(url: str, settings: WakuSettings, payload: bytes) -> Pub
 
 
 async def has(transport: Transport, envelope: Envelope) -> bool:
-    """Return True if Store has a message, asked by hash, and by time: it may refuse or ignore
-    hashes."""
+    """Return True if Store has a message, asked by hash and, because it may ignore hashes, by
+    time."""
     digest = envelope.message_hash
     try:
         if await transport.by_hash([digest]):

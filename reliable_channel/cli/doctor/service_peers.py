@@ -1,4 +1,4 @@
-"""What can be wrong with service peers, reached over libp2p: light push, filter and Store."""
+"""Checks of service peers over libp2p, in light push, filter and Store."""
 
 import time
 from collections.abc import Sequence
@@ -39,9 +39,9 @@ LACKING: Final[dict[Role, tuple[Level, str, str]]] = {
 async def examine_service_peers(
     findings: Findings, urls: Sequence[str], settings: WakuSettings, *, publish: bool, wait_s: float
 ) -> None:
-    """Examine peers one by one, with `publish` by a message on the topic.
+    """Check service peers one by one, with `publish` by a message on the topic.
 
-    No subscription outlives its examination.
+    At the end of each check, its subscription is ended too.
     """
     addresses = [one for url in urls for one in url.removeprefix(LIBP2P).split(",")]
     offered: set[Role] = set()

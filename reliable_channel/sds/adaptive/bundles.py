@@ -1,9 +1,8 @@
-"""Bundles: several messages in one broadcast, for participants that lack them (the answers of
-reconciliation).
+"""A bundle is several messages in one broadcast, for participants that lack them.
 
-Every participant with the messages could broadcast them. A random delay decides which of them
-begins. The others hear it and stop, and requests are repeated for lost messages. If a participant
-does not finish its answers, few messages are soon left to it, so another one answers.
+Every participant that has the messages could broadcast the bundle. A random delay decides which
+participant begins. The other participants hear the bundle and stop, and lost messages are requested
+again. If a participant leaves its answer unfinished, another participant answers the next request.
 """
 
 import zlib
@@ -24,50 +23,53 @@ from .inbox import Bundle
 from .law import copies
 
 BUNDLE_BYTES: Final = 100_000
-"""Maximum length of an encoded bundle, except for a single message."""
+"""Maximum length (bytes) of an encoded bundle of several messages."""
 PACKED_BYTES: Final = 1024 * 1024
-"""Maximum length of the messages in a bundle before compression. A single message may be longer."""
+"""Maximum total length (bytes) of the messages in a bundle before compression. A bundle of a single
+message may be longer."""
 MAX_UNPACKED_BYTES: Final = 2 * 1024 * 1024
-"""Maximum length of an unpacked bundle. A longer one is not read."""
+"""Maximum length (bytes) of a received bundle after decompression. A participant ignores a longer
+bundle."""
 FIRST_BUNDLE_BYTES: Final = 8_000
-"""Maximum length of the first bundle. It is short, because several participants may send one before
-they hear each other."""
+"""Maximum length (bytes) of the first bundle of an answer. The first bundle is short, because
+several participants may send one before they hear each other."""
 MAX_LACKING: Final = 50_000
-"""Maximum number of planned messages for others."""
+"""Maximum number of messages that a participant plans to broadcast for others."""
 PAUSE_MS: Final = 250
-"""Minimum time between two bundles, because they are long and others must hear the first."""
+"""Minimum time (ms) between two bundles of a participant, so that others hear the first bundle."""
 MAX_COPIES: Final = 3
-"""Maximum number of broadcasts of one answer that several participants lack."""
+"""Maximum number of times that a message in an answer is broadcast if several participants lack
+it."""
 SAME_MS: Final = 10_000
-"""Time after a bundle in which its answer reaches the participants that lost it."""
+"""Time (ms) after a bundle in which its messages reach the participants that lost them."""
 LOST_BY: Final = 2
-"""Number of copies that this time is assumed to need."""
+"""Number of participants that are assumed to lack an answer requested again within `SAME_MS`."""
 AGAIN_MS: Final = 600_000
-"""Time after its broadcast in which a message is not broadcast for another list. Lost copies are
-left to other participants or repair requests."""
+"""Time (ms) after a broadcast of a message in which it is not broadcast for another request.
+Participants that lost it then get the message from other participants or by a repair request."""
 HOUR_MS: Final = 3_600_000
-"""Period in which at most as many messages are broadcast as the log has, whatever the number of
-requesters. Copies of an answer (`MAX_COPIES`) do not count."""
+"""Period (ms) in which a participant broadcasts at most as many messages as its log has. Copies of
+an answer (`MAX_COPIES`) do not count."""
 BUNDLES: Final = 80
 BUNDLES_EVERY_MS: Final = 1_000
 ON_AIR_SCALES: Final = 2
-"""Multiple of the delay D in which a message is not broadcast a second time. A request in this time
-was sent before the first broadcast arrived."""
+"""Time, in units of the delay D, in which a message is not broadcast a second time. A request in
+this time was sent before the first broadcast of the message arrived."""
 LEAVES: Final = 3
-"""Number of times that a message is left to another answering participant."""
+"""Number of times that a participant leaves a message to another answering participant."""
 YIELDS: Final = 20
 """Number of bundles of others for which a participant waits before its answer."""
 MESSAGE_BYTES: Final = 96
-"""Minimum size that counts for a message in a bundle, about the size of a single message. Otherwise
-compression would make floods cheaper. Own bundles are padded to it, and less is read of shorter
-ones."""
+"""Minimum size (bytes) that counts for a message in a bundle, about the size of a single message.
+Without the minimum, compression would make floods cheaper. A participant pads its own bundles to
+this size, and reads fewer messages of shorter bundles."""
 EXPANSION: Final = 32
-"""Bytes of messages that are read for each further byte on the air."""
+"""Bytes of messages that a participant reads for each further byte of a bundle."""
 _TAG: Final = sds_pb2.Reconciling.BUNDLE_FIELD_NUMBER << 3 | 2
 
 
 class Bundles:
-    """Answers of one participant to reconciliation."""
+    """Messages that one participant broadcasts because others lack them."""
 
     def __init__(
         self,
@@ -114,12 +116,12 @@ class Bundles:
         self._budget = Bucket(BUNDLES, BUNDLES_EVERY_MS)
 
     def lacked_by(self, participants: int) -> None:
-        """Note the number of other participants whose equal logs differ from the own one."""
+        """Note how many other participants have the log that differs from the own log."""
         self._lacked_by = participants
 
     def lacks(self, keys: Iterable[LogKey], now_ms: int) -> bool:
-        """Plan to broadcast messages that another participant lacks. Return False if some are
-        refused because of the requests of the last hour."""
+        """Plan to broadcast messages that another participant lacks. Return False if the limit of
+        an hour (`HOUR_MS`) excludes some of the messages."""
         self._forget(now_ms)
         left = self._left_in_hour - len(self._lacking)
         for key in keys:
@@ -165,7 +167,7 @@ class Bundles:
     def came(self, key: LogKey, sender_id: str, now_ms: int) -> None:
         """Note that another participant broadcast this message in a bundle.
 
-        If several participants began to answer, only the first by name continues.
+        If several participants began to answer, only the first in the order of names continues.
         """
         is_own_answer = key in self._lacking or key in self._sent
         self._note_on_air(key, now_ms)
@@ -188,7 +190,7 @@ class Bundles:
             self.due_ms = max(self.due_ms, later_ms)
 
     def take(self, now_ms: int) -> bytes:
-        """Return the next bundle if one is due, or nothing."""
+        """Return the next bundle if a bundle is due, otherwise None."""
         if self.due_ms is None or now_ms < self.due_ms:
             return b""
         self.due_ms = None
@@ -261,8 +263,8 @@ class Bundles:
 
 
 def packed(bundle: Sequence[bytes]) -> bytes:
-    """Encode messages for one broadcast, compressed, because they are mostly ids and references.
-    Return nothing for no messages."""
+    """Encode messages for one broadcast, compressed because messages are mostly ids and references.
+    Return None if there are no messages."""
     if not bundle:
         return b""
     data = zlib.compress(sds_pb2.Reconciling(bundle=bundle).SerializeToString())
@@ -270,9 +272,9 @@ def packed(bundle: Sequence[bytes]) -> bytes:
 
 
 def readable(said: Reconciling, sender_id: str) -> tuple[Bundle, bool]:
-    """Return the messages to read, and True if the broadcast has more.
+    """Return the messages to read, and True if the broadcast holds more messages.
 
-    The bytes on the air limit the messages, so that a short broadcast cannot cost much.
+    The size of the broadcast limits the number of messages, so a short broadcast costs little.
     """
     left_bytes, messages = len(said.packed) + sum(map(_air_bytes, said.bundle)), messages_of(said)
     bundle = Bundle(sender_id, deque())
@@ -289,14 +291,14 @@ def _air_bytes(data: bytes) -> int:
 
 
 def messages_of(said: Reconciling) -> tuple[bytes, ...]:
-    """Return the messages of a broadcast, compressed or not."""
+    """Return the messages of a broadcast, decompressed if necessary."""
     return said.bundle + unpacked(said.packed)
 
 
 def unpacked(data: bytes) -> tuple[bytes, ...]:
     """Decompress the messages of `packed`, at most one more than a bundle may have.
 
-    Return nothing if the data are invalid, or longer than `MAX_UNPACKED_BYTES`.
+    Return no messages if the data are invalid, or longer than `MAX_UNPACKED_BYTES`.
     """
     stream = zlib.decompressobj()
     try:

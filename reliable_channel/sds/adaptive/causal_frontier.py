@@ -1,7 +1,6 @@
-"""References of a self-tuning channel: to all messages without a reference.
+"""In a self-tuning channel, a message refers to all messages without a reference so far.
 
-The length of a causal history then follows concurrency. It grows if many participants write at
-once, and is short if they take turns.
+The length of a causal history then depends on how many participants write at once.
 """
 
 from collections import OrderedDict
@@ -16,23 +15,22 @@ from ..message import HistoryEntry
 from ..references.causal_history import CausalTail, history_entry
 
 NEWEST: Final = 2
-"""Number of newest log messages that are referred to in any case."""
+"""Number of newest log messages that a new message always refers to."""
 MAX_HEADS: Final = 200
 REFERRED: Final = 10_000
 MAX_UNACKNOWLEDGED: Final = 100
-"""Maximum number of messages that one message acknowledges: a second of a fast stream, in about 10
-kB."""
+"""Maximum number of messages that one message acknowledges, with about 10 kB of references."""
 HEADS_OF_SYNC: Final = 8
-"""Maximum number of references in a sync message. Syncs are short and frequent, and each names
-other heads if there are more."""
+"""Maximum number of references in a sync message. Sync messages are short and frequent, and each
+names other heads if there are more heads."""
 HEADS: Final = Table("heads", (("message_id", "TEXT"),))
 
 
 class CausalFrontier(CausalTail):
-    """Heads of a log, its newest messages, and messages that no participant has acknowledged yet.
+    """Heads of a log, its newest messages, and messages without an acknowledgement.
 
-    The heads alone would acknowledge only one message of a stream, because each message refers to
-    the previous one.
+    References to heads alone would acknowledge one message of a stream, because each refers to the
+    last.
     """
 
     def __init__(
@@ -64,8 +62,8 @@ class CausalFrontier(CausalTail):
                 del unacknowledged[message_id]
 
     def referred(self, message_ids: Iterable[str]) -> tuple[str, ...]:
-        """Note that a message of the log, now or soon, refers to these messages. Return those
-        without an earlier reference."""
+        """Note that a message of this log, or one that soon enters it, refers to these messages.
+        Return the messages that no earlier message refers to."""
         first = list[str]()
         for message_id in message_ids:
             if message_id in self._referred:
@@ -79,8 +77,7 @@ class CausalFrontier(CausalTail):
         return tuple(first)
 
     def unreferred(self, message_ids: Iterable[str]) -> None:
-        """Undo the references of a message that was evicted before it entered the log, because it
-        may never return."""
+        """Undo the references of a message that was evicted before it entered the log."""
         for message_id in message_ids:
             self._referred.discard(message_id)
             if message_id in self._log:
@@ -100,7 +97,7 @@ class CausalFrontier(CausalTail):
         return bool(self._unacknowledged)
 
     def acknowledge(self, message_id: str, sender_id: str) -> None:
-        """Make the next message refer to this one, unless another participant's message does so
+        """Make the next own message refer to this message, unless another participant does so
         first."""
         self._unacknowledged[message_id] = sender_id
         if len(self._unacknowledged) > MAX_UNACKNOWLEDGED:
@@ -121,7 +118,7 @@ class CausalFrontier(CausalTail):
         self.referred(self._encoded)
 
     def restore(self, rows: Sequence[Row]) -> None:
-        """Restore the heads from before a restart."""
+        """Restore the heads of the log that were saved before a restart."""
         heads = [self._log.get(str(message_id)) for (message_id,) in rows]
         found = sorted(head.key for head in heads if head is not None)
         self._heads = OrderedDict.fromkeys(message_id for _, message_id in found)
@@ -129,9 +126,10 @@ class CausalFrontier(CausalTail):
     def entries(self, *, is_sync: bool) -> list[LogEntry]:
         """Return the references of the next message, oldest first.
 
-        DIVERGES: LIP 109 uses the newest entries of the log, even if many messages refer to them
-        already. Content refers to all heads, which then are no heads any more. Syncs name them in
-        turns. Both refer to unacknowledged messages.
+        DIVERGES: LIP 109 refers to the newest entries of the log, even if many messages refer to
+        them already. A content message refers to all heads, so that they are heads no longer. Sync
+        messages name the heads in turns. Content and sync messages refer to unacknowledged
+        messages.
         """
         heads = list(self._heads)
         if is_sync and len(heads) > HEADS_OF_SYNC:

@@ -1,7 +1,8 @@
-"""Measurements of a self-tuning participant: latency, loss of first copies, and group size.
+"""Measurements of a self-tuning participant, which are latency, loss of first copies, and group
+size.
 
-They do not rely on equal clocks. Each measure has a limit, so that neither a peer nor a changed
-clock can move it further.
+The measurements do not rely on equal clocks of the participants. Each measured value has a limit,
+so that a hostile peer or a changed clock moves it little.
 """
 
 from collections import OrderedDict, deque
@@ -18,33 +19,35 @@ SCALE_BOUNDS_MS: Final = (50, 3_000)
 PRIOR_SCALE_MS: Final = 500
 PRIOR_LOSS: Final = 0.15
 PRIOR_WEIGHT: Final = 4
-"""Weight of the initial values, in samples."""
+"""Weight of the initial values of the estimates, in samples."""
 FADE: Final = 1 / 32
-"""Weight of a new loss sample once there are many."""
+"""Weight of a new loss sample after many samples."""
 CAUTION: Final = 0.5
 SAMPLES: Final = 64
 MEASURE_EVERY: Final = 8
 UNPROVEN: Final = 4
-"""Messages of one sender without proofs, after which no proofs are expected of it."""
+"""Number of messages of a sender without id proofs, after which the sender counts as unable to give
+any."""
 ROUND_TRIPS: Final = 16
 PLAUSIBLE_SHARE: Final = 0.75
-"""Upper limit of a round trip. A one-way delay above it means that clocks disagree."""
+"""Maximum plausible one-way delay, as a share of the measured round trip. A longer one-way delay
+means that the clocks of two participants differ."""
 CLOCKS_APART_MS: Final = 3_000
-"""Gap between delays from which they show different clocks, or Store."""
+"""Difference (ms) between two delays that shows different clocks, or a message from Store."""
 REMEMBERED: Final = 2_000
-"""Maximum number of remembered senders and messages."""
+"""Maximum number of senders and of messages that the measurements remember."""
 CROWDED: Final = 8
-"""Syncs in one round that mean more participants than were heard. The expected number is e / (1 -
-p)."""
+"""Number of syncs in one round that means more participants than were heard. The expected number is
+e / (1 - p)."""
 CROWD_GROWTH: Final = 2.0
 CROWD_FADE: Final = 0.98
 MAX_CROWD: Final = 10_000.0
 CONGESTION: Final = 0.15
-"""Rise of loss at which copies are suspected as its cause."""
+"""Increase of the loss share from which copies are suspected as the cause of the loss."""
 
 
 class Delays:
-    """Latency scale D: a typical one-way delay plus twice its deviation."""
+    """Latency scale D, which is a typical one-way delay plus twice its deviation."""
 
     def __init__(self) -> None:
         self.scale_ms: float = PRIOR_SCALE_MS
@@ -53,14 +56,15 @@ class Delays:
         self._since = 0
 
     def add(self, delay_ms: int) -> None:
-        """Add the time between a message's stamp and its arrival, by both clocks."""
+        """Add the time between a message's timestamp and its arrival, by the clocks of both
+        participants."""
         self._samples.append(delay_ms)
         self._since += 1
         if self._since >= MEASURE_EVERY or len(self._samples) < MEASURE_EVERY:
             self._measure()
 
     def add_round_trip(self, took_ms: int) -> None:
-        """Add the time until an own message or a request was answered."""
+        """Add the time (ms) until an own message or an own request was answered."""
         if took_ms > 0:
             self._round_trips.append(took_ms)
 
@@ -101,11 +105,11 @@ class Delays:
 
 
 class Losses:
-    """Share of messages whose first copy did not arrive.
+    """Share of messages of which the first copy did not arrive.
 
-    An id of LIP 173 is a hash over the time stamp of the first copy. It thus proves which copy came
-    first. Clocks and the number of copies therefore do not matter. Senders whose ids prove nothing,
-    such as js-waku, are not counted.
+    An id by LIP 173 is a hash over the timestamp of the first copy. The id therefore proves that a
+    received copy is the first copy. Clocks and the number of copies do not change the estimate.
+    Senders whose ids prove nothing, such as js-waku, are not counted.
     """
 
     def __init__(self) -> None:
@@ -117,11 +121,12 @@ class Losses:
     @property
     def cautious(self) -> float:
         """Loss share minus half of its possible error, because an unnecessary copy costs less than
-        a missing one."""
+        a loss."""
         return self.share + CAUTION * sqrt(self.share * (1 - self.share) * FADE)
 
     def arrived(self, message: Message, sent_at_ns: int | None, *, is_late: bool) -> None:
-        """Note the first arrival of a message. `is_late` is True if it had been missed before."""
+        """Note the first arrival of a message. `is_late` is True if the message was missing
+        before."""
         if sent_at_ns is None or message.content is None:
             return
         sender_id = message.sender_id
@@ -143,8 +148,8 @@ class Losses:
 
 
 class Crowd:
-    """Factor for participants beyond those heard. It grows while too many speak in one round, and
-    then decays."""
+    """Factor by which the group is assumed larger than the participants that were heard. The factor
+    grows while too many participants speak in one round, and then decays."""
 
     def __init__(self) -> None:
         self.factor = 1.0
@@ -164,8 +169,9 @@ class Crowd:
 
 
 class CopyGuard:
-    """Control of copies. If loss rose after the number of copies did, it sends single copies for a
-    while. It keeps fewer copies only if loss falls, because that shows congestion."""
+    """Control of the number of copies of a message. If loss rose after the number of copies did,
+    the control sends single copies for a while. The number of copies stays low only if loss then
+    falls, because that shows congestion."""
 
     def __init__(self) -> None:
         self._baseline: float | None = None
@@ -177,8 +183,8 @@ class CopyGuard:
         self._most = MAX_COPIES
 
     def copies(self, measured: Measured, samples: int) -> int:
-        """Return how often a new message is sent. `samples` is the number of loss samples so
-        far."""
+        """Return how many copies of a new message are sent. `samples` is the number of loss samples
+        so far."""
         if samples >= self._next_at:
             self._review(measured.loss)
             self._next_at = samples + SAMPLES // 2
@@ -197,7 +203,7 @@ class CopyGuard:
 
 
 class Observations:
-    """Measurements of a participant, and their results."""
+    """Measurements of a participant, and the estimates from them."""
 
     def __init__(self) -> None:
         self.delays, self.losses, self.crowd = Delays(), Losses(), Crowd()
@@ -214,10 +220,10 @@ class Observations:
         return Measured(self.delays.scale_ms, loss, others)
 
     def draw_ms(self, uniform: float) -> int:
-        """Return the delay that a message of any participant may have."""
+        """Return the delay (ms) that a message of any participant may have."""
         measured = self.measured()
         return 1 if measured.others == 1 else 1 + feedback_ms(measured, uniform)
 
     def copies(self) -> int:
-        """Return how often a new message is sent."""
+        """Return how many copies of a new message are sent."""
         return self._guard.copies(self.measured(), self.losses.samples)

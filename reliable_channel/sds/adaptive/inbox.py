@@ -1,8 +1,9 @@
-"""Received messages of bundles, until each is processed in a step.
+"""Queue of the messages that arrived in bundles, until a step processes them.
 
 A new message costs a receiver far more than its bytes. Each message therefore counts `ENTRY_BYTES`
-more than its size. All senders share one budget, because names are free. They take turns in it, one
-bundle each. If there are too many messages, the sender with the most loses some.
+more than its own size. All senders share one budget, because anybody can invent sender names. The
+senders take turns, one bundle each. If the queue is full, the sender with the most waiting bytes
+loses its newest messages.
 """
 
 from collections import Counter, OrderedDict, deque
@@ -12,28 +13,28 @@ from typing import Final
 from ..pacing import Bucket
 
 ENTRY_BYTES: Final = 512
-"""Cost of a message besides its bytes: objects while it waits, and work when it is processed."""
+"""Cost (bytes) of a message besides its length, for objects in memory and work in a step."""
 INBOX_BYTES: Final = 4 * 1024 * 1024
-"""Limit of all waiting messages, with `ENTRY_BYTES` for each. Messages beyond it are dropped, and
-requested again later."""
+"""Maximum size (bytes) of all waiting messages, with `ENTRY_BYTES` added for each. Messages over
+the limit are dropped, and requested again later."""
 OPENED_BYTES: Final = 4 * 1024 * 1024
-"""Budget of messages taken at once, with `ENTRY_BYTES` for each: 5,000 short messages."""
+"""Budget (bytes) of messages that are processed at once, which is 5,000 short messages."""
 OPENED_BYTES_PER_S: Final = 512 * 1024
-"""Budget that each further second adds: 600 short messages, about 10 % of a core."""
+"""Budget (bytes) that each further second adds, for 600 short messages and about 10 % of a core."""
 PAUSE_MS: Final = 20
-"""Time between steps when the budget is spent, so that a step processes several messages."""
+"""Time (ms) between steps when the budget is spent, so that a step processes several messages."""
 
 
 @dataclass(slots=True, eq=False)
 class Bundle:
-    """Messages of one bundle of a participant."""
+    """Messages of one bundle from one participant."""
 
     sender_id: str
     messages: deque[bytes]
 
 
 class Inbox:
-    """Messages that wait, by sender."""
+    """Messages that wait to be processed, by sender."""
 
     def __init__(self) -> None:
         self.due_ms: int | None = None
@@ -45,7 +46,8 @@ class Inbox:
         self._budget = Bucket(OPENED_BYTES, 1_000 / OPENED_BYTES_PER_S)
 
     def put(self, bundle: Bundle, now_ms: int) -> set[str]:
-        """Add the messages of a bundle. Return the senders that lost messages for it."""
+        """Add the messages of a bundle to the queue. Return the senders whose waiting messages were
+        dropped to make room."""
         if not bundle.messages:
             return set()
         self._waiting.setdefault(bundle.sender_id, deque()).append(bundle)
@@ -66,7 +68,7 @@ class Inbox:
     def take(self, now_ms: int) -> tuple[bytes, Bundle] | None:
         """Remove and return a message and its bundle.
 
-        Return None if no message waits, or if the budget is spent.
+        Return None if no message waits, or if the processing budget is spent.
         """
         if not self._waiting:
             return None

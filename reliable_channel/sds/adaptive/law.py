@@ -1,9 +1,9 @@
 """Control law of a self-tuning channel, as pure functions of the measurements.
 
-D is the latency scale: how long a message takes to arrive, variation included. p is the share of
-first copies that are lost. N is the number of other participants. `estimates.py` measures them,
-`tuner.py` applies the results of this module, and docs/decisions.md explains the law, its stability
-and its sources. All times are in milliseconds.
+D is the latency scale, which is the usual time until a message arrives, plus its variation. p is
+the share of first copies that are lost. N is the number of other participants. `estimates.py`
+measures D, p and N, and `tuner.py` applies the results of this module. All times are in
+milliseconds.
 """
 
 import math
@@ -13,50 +13,50 @@ from typing import Final
 from ..repair import buffers
 
 LEFT_OVER: Final = 0.15
-"""Mean number of participants that may lack a message after its last copy: N * p ** copies."""
+"""Mean number of participants that may lack a message after its last copy (N * p ** copies)."""
 LEFT_OVER_OF_PAIR: Final = 0.3
-"""Limit with one other participant, where a repetition costs as much as an answer."""
+"""Mean number of lacking participants in a channel of two, where a repetition costs as much as an
+answer."""
 MAX_COPIES: Final = 6
-"""Maximum number of copies. More copies help little against loss, and add to congestion."""
+"""Maximum number of copies of a message. More copies help little against loss, and add to
+congestion."""
 MIN_LOSS: Final = 0.001
 ANSWER_SHARE: Final = 0.2
-"""Minimum wait of a sync after news, in units of D, so that one sync covers news that comes
-together."""
+"""Minimum wait of a sync after a new message, in units of D."""
 RETRY_SCALES: Final = 4.5
-"""Time after the last copy, in units of D: the news, the wait for the first sync, and its way
-back."""
+"""Wait for an acknowledgement after the last copy, in units of D."""
 RETRY_SCALES_OF_PAIR: Final = 2.0
 EQUAL_RETRIES: Final = 3
-"""Number of retries at one rate. The wait then grows by `GROWTH`."""
+"""Number of retries with equal waits. The wait before each later retry is multiplied by
+`GROWTH`."""
 GROWTH: Final = 1.5
 REQUEST_AGAIN_SCALES: Final = 2.2
-"""Time from a request to its repetition, in units of D: two ways, and the wait before the
-answer."""
+"""Time from a request until it is repeated, in units of D."""
 FIRST_STAGE_MS: Final = 2_000
-"""Interval between two syncs after news. It doubles with each sync, up to the documented
-interval."""
+"""Interval (ms) between two syncs after a new message. The interval doubles with each sync, up to
+the interval of the specification."""
 FIRST_STAGE_OF_PAIR_MS: Final = 5_000
-"""Interval with one other participant. After its acknowledgement, no participant lacks a message.
-In a group without loss such a long interval would cost a newcomer seconds. Roots come with the
-second sync after news."""
+"""Interval (ms) between two syncs if there is one other participant. After the acknowledgement of
+that participant, no participant lacks the message. In a group without loss such a long interval
+would delay a newcomer by seconds. Root hashes travel with the second sync after a new message."""
 GROUPS_FROM: Final = 1_000
-"""Minimum number of participants of two response groups."""
+"""Minimum number of participants for which there are two response groups."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """Measurements of a participant about its network."""
+    """Measured values of the network, as one participant sees it."""
 
     scale_ms: float
-    """Latency scale D of the channel (ms)."""
+    """Latency scale D of the channel (ms), which is a typical delay plus its variation."""
     loss: float
-    """Share p of lost first copies."""
+    """Share p of first copies that are lost, from 0 to 1."""
     others: int
     """Number N of other participants, at least 1."""
 
 
 def copies(measured: Measured, most: int = MAX_COPIES) -> int:
-    """Return how often a new message is sent, including the first time."""
+    """Return how many copies of a new message are sent, the first transmission included."""
     loss = min(max(measured.loss, MIN_LOSS), 0.9)
     left_over = LEFT_OVER if measured.others > 1 else LEFT_OVER_OF_PAIR
     wanted = math.ceil(math.log(left_over / measured.others) / math.log(loss) - 1e-9)
@@ -64,8 +64,7 @@ def copies(measured: Measured, most: int = MAX_COPIES) -> int:
 
 
 def retry_ms(measured: Measured, attempts: int, copies_sent: int, longest_ms: int) -> int:
-    """Return the time from a message's last dispatch until it is sent again without an
-    acknowledgement."""
+    """Return the time (ms) from the last transmission of an unacknowledged message to the next."""
     if measured.others == 1:
         first_ms = (copies_sent - 1 + RETRY_SCALES_OF_PAIR) * measured.scale_ms
     else:
@@ -75,8 +74,8 @@ def retry_ms(measured: Measured, attempts: int, copies_sent: int, longest_ms: in
 
 
 def request_bounds(measured: Measured, copies_sent: int) -> tuple[int, int]:
-    """Return T_min and T_max of a first request. They lie after the copies, and later if more
-    participants may lack the same message.
+    """Return the earliest and latest time (T_min, T_max) of a first repair request. T_min lies
+    after the copies of a message, and T_max grows with the number of participants.
 
     DIVERGES: LIP 109 has a T_min of 30 s and more, and so have js-waku and nim-sds.
     """
@@ -86,36 +85,36 @@ def request_bounds(measured: Measured, copies_sent: int) -> tuple[int, int]:
 
 
 def request_again_ms(measured: Measured, attempts: int, longest_ms: int) -> int:
-    """Return the time from a request until the next one for the same message."""
+    """Return the time (ms) from a repair request until the next request for the same message."""
     again_ms = REQUEST_AGAIN_SCALES * measured.scale_ms * GROWTH ** min(max(0, attempts - 1), 64)
     return min(round(again_ms), longest_ms)
 
 
 def response_groups(measured: Measured) -> int:
-    """Return the number of response groups, of which one answers a request. In groups of sufficient
-    size it is the number of SDS-R."""
+    """Return the number of response groups. One group answers a repair request. In large groups the
+    result is the number that SDS-R defines."""
     size = measured.others + 1
     return buffers.response_groups(size) if size > GROUPS_FROM else 1
 
 
 def answer_span_ms(measured: Measured) -> int:
-    """Return the time over which answers are spread: one D for each participant that may answer."""
+    """Return the time (ms) over which answers are spread, with one D for each possible answer."""
     return max(1, round(measured.scale_ms * measured.others / response_groups(measured)))
 
 
 def feedback_ms(measured: Measured, uniform: float) -> int:
-    """Return a random delay, chosen so that about e participants speak before they hear the first
-    one.
+    """Return a random delay by which about e participants speak before they hear the first speaker.
 
-    It is the exponential feedback timer of Nonnenmacher and Biersack. The density grows by e in
-    each D, and the first of N speaks after about one D.
+    The delay is drawn from the exponential feedback timer of Nonnenmacher and Biersack. The density
+    grows by the factor e in each D, and the first of N participants speaks after about D.
     """
     span = 1 + math.log(measured.others)
     return round(measured.scale_ms * math.log1p(uniform * math.expm1(span)))
 
 
 def acknowledge_ms(measured: Measured, uniform: float) -> int:
-    """Return the time after news until a sync, unless another one comes first."""
+    """Return the time (ms) after a new message until a sync, unless another participant syncs
+    first."""
     min_ms = ANSWER_SHARE * measured.scale_ms
     if measured.others == 1:
         return max(1, round(min_ms))
@@ -123,6 +122,7 @@ def acknowledge_ms(measured: Measured, uniform: float) -> int:
 
 
 def stage_ms(measured: Measured, stage: int, longest_ms: int) -> int:
-    """Return the interval after the given number of syncs since the last news."""
+    """Return the interval (ms) until the next sync, for a number of syncs since the last new
+    message."""
     first_ms = FIRST_STAGE_MS if measured.others > 1 else FIRST_STAGE_OF_PAIR_MS
     return min(first_ms << min(max(0, stage - 1), 32), longest_ms)

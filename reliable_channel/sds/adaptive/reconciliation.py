@@ -1,14 +1,17 @@
-"""Range-based reconciliation: participants find and repair the differences between two logs.
+"""Range-based reconciliation, by which participants find and repair the differences between two
+logs.
 
-References reach back only so far. If the root of another log (`comparison.py`) differs from the own
-one, a participant describes the range in question. It sends the roots of 16 parts, or, for few
-messages, short hashes of their ids. All participants hear it. One whose log differs describes the
-differing parts further. Participants with messages that are not in a list of hashes broadcast them,
-several whole messages in one. A few exchanges thus find a difference for any length of the log. The
-broadcasts repair it for all participants that share it.
+References of messages reach back only to the newest messages. If the root of another log
+(`comparison.py`) differs, a participant describes the range in question. The description has the
+roots of 16 parts, or, for few messages, short hashes of their ids. All participants hear the
+description. A participant with a different log describes the differing parts further. A participant
+broadcasts its messages that are missing in a list of hashes, several messages at once. A few
+exchanges thus find a difference in a log of any length. The broadcasts repair the difference for
+all participants that share it.
 
-Source: A. Meyer, Range-Based Set Reconciliation (SRDS 2023). negentropy v1 has the same leaf and
-branching. Budgets limit the sent data, and limits the read data, so work for others is bounded.
+The method is described in Meyer, Range-Based Set Reconciliation (SRDS 2023). negentropy v1 uses the
+same leaf size and branching. Budgets limit the data sent for others, and limits bound the data read
+from others.
 """
 
 from bisect import bisect_left
@@ -31,47 +34,50 @@ from .inbox import Inbox
 
 PARTS: Final = 16
 LEAF: Final = 64
-"""Number of messages in a range up to which they are listed."""
+"""Maximum number of messages in a range for which a participant lists hashes, not the roots of
+parts."""
 MAX_RANGES: Final = 64
-"""Ranges of one message that are examined. More would cause useless work."""
+"""Maximum number of ranges of one message that a participant examines."""
 MAX_LISTED: Final = 4_096
-"""Maximum number of listed messages for one range."""
+"""Maximum number of messages that are listed for one range."""
 DESCRIPTIONS: Final = 20
 DESCRIPTIONS_EVERY_MS: Final = 1_000
 HEARINGS: Final = 60
 HEARINGS_EVERY_MS: Final = 200
-"""Messages that are compared, of all senders together, because names are free."""
+"""Interval (ms) in which one more description or bundle is read, for all senders together."""
 COMPARED: Final = 100_000
 COMPARED_EVERY_MS: Final = 0.1
-"""Messages that are hashed for comparison with lists: 10,000 a second cost 1 % of a core."""
+"""Time (ms) for one more message to be hashed, so that hashing uses about 1 % of a core."""
 MANY: Final = 16
-"""Number of differing messages from which they are not just on their way."""
+"""Number of differing messages from which a participant asks at once."""
 AGAIN_SCALES: Final = 6
-"""Time from a question to the next one for the same range, in units of D."""
+"""Time from a question to the next question about the same range, in units of D."""
 AGAIN_MAX_MS: Final = 30_000
 NEXT_SCALES: Final = 2
-"""Time from a useful bundle to the next question, so that the next bundle can arrive."""
+"""Time from a useful bundle to the next question, in units of D, so that the next bundle can
+arrive."""
 AGREES_MS: Final = 3_000
-"""Time without a differing root after which an equal root ends a question. In a split group, both
-kinds of roots are heard."""
+"""Time (ms) without a differing root after which an equal root ends a question. In a split group, a
+participant hears equal and differing roots."""
 SAID_SCALES: Final = 2
-"""Time in which a described range is not described again, in units of D. It covers own descriptions
-and those of participants with the same messages."""
+"""Time in which a range that was described is not described again, in units of D. The limit also
+covers descriptions by participants with the same messages."""
 MAX_SAID: Final = 256
 PRECISE: Final = 2
-"""Unanswered questions about known gaps after which a question covers everything."""
+"""Number of unanswered questions about known gaps, after which a question covers the whole log."""
 MAX_BROUGHT: Final = 50_000
 ATTEMPTS: Final = 12
 REST_MS: Final = 600_000
-"""Pause after so many questions without success. It doubles each time."""
+"""Pause (ms) after `ATTEMPTS` questions without an answer. The pause doubles each time."""
 MAX_REST_MS: Final = 3 * REST_MS
-"""Longest pause. A longer one would leave logs different for hours after the network recovered."""
+"""Longest pause (ms) between questions. A longer pause would leave logs different for hours after
+the network recovered."""
 
 
 Range = tuple[int, int]
-"""First second of a range, and the second after its end."""
+"""First second of a range, and the second after the range."""
 Parked = Sequence[tuple[LogKey, bool]]
-"""Waiting messages in the order of the log, and True for each that waits for a lost message."""
+"""Waiting messages in log order, each with True if it waits for a lost message."""
 
 
 @dataclass(slots=True)
@@ -113,7 +119,7 @@ class _Plan:
 
 
 class Reconciliation:
-    """Exchanges of one participant about differences."""
+    """Exchanges by which one participant repairs differences between logs."""
 
     def __init__(
         self,
@@ -149,9 +155,9 @@ class Reconciliation:
     # -- inputs ------------------------------------------------------------------------------------
 
     def differs(self, root: LogRoot, here: LogRoot, now_ms: int, alike: int = 1) -> None:
-        """Note that the root of another participant differs from the own one. Ask at once if much
-        differs, otherwise if the difference stays. The last argument is the number of participants
-        with that root."""
+        """Note that the root of another participant differs from the own root. Ask at once if many
+        messages differ, otherwise only if the difference stays. `alike` is the number of
+        participants with that root."""
         self._bundles.lacked_by(alike)
         question, difference = self._question, abs(root.count - here.count)
         if self._failed is not None and self._failed.rests(difference, now_ms):
@@ -169,8 +175,8 @@ class Reconciliation:
             self._plan_next()
 
     def agrees(self, now_ms: int, *, all_agree: bool) -> None:
-        """Note that the root of another participant equals the own one. `all_agree` is True if this
-        holds for all others that were heard."""
+        """Note that the root of another participant equals the own root. `all_agree` is True if the
+        roots of all heard participants equal the own root."""
         question = self._question
         if all_agree:
             self._failed = None
@@ -180,13 +186,13 @@ class Reconciliation:
 
     @property
     def has_failed(self) -> bool:
-        """True if no participant has answered so far, and the next try is not soon."""
+        """True if no participant has answered so far, and the next question is not soon."""
         return self._failed is not None
 
     def hear(self, said: Reconciling, sender_id: str, start: int, now_ms: int) -> dict[str, bool]:
-        """Receive a description of another participant's log, or its broadcast. Ranges before
-        second `start` are not compared. Return the participants whose messages are partly dropped,
-        and True if the common limit is the reason."""
+        """Receive a description of another participant's log, or the messages that it broadcast.
+        Ranges before second `start` are ignored. Return the participants whose messages are partly
+        dropped, and True if a shared limit is the reason."""
         if not self._hearings.take(now_ms):
             return {}
         for root in said.roots[:MAX_RANGES]:
@@ -205,14 +211,14 @@ class Reconciliation:
         return dropped
 
     def came(self, key: LogKey, sender_id: str, now_ms: int) -> None:
-        """Note that another participant broadcast a message of the own log in a bundle, and do not
-        repeat it."""
+        """Note that another participant broadcast a message of the own log, and do not broadcast it
+        again."""
         self._bundles.came(key, sender_id, now_ms)
         self._plan_next()
 
     def brought(self, key: LogKey, now_ms: int) -> None:
-        """Note that a bundle had a missing message. Others may follow, so this participant asks no
-        question meanwhile."""
+        """Note that a bundle contained a missing message. More bundles may follow, so this
+        participant asks no question for a while."""
         if (question := self._question) is not None and question.due_ms is not None:
             question.attempts = 0
             if len(question.brought) < MAX_BROUGHT:
@@ -223,7 +229,7 @@ class Reconciliation:
     # -- time --------------------------------------------------------------------------------------
 
     def take(self, now_ms: int) -> list[Reconciling]:
-        """Return messages to broadcast now, after the messages of the inbox."""
+        """Return the messages to broadcast now, after the inbox was processed."""
         said = list(self._due(now_ms))
         self._plan_next()
         return said

@@ -1,6 +1,7 @@
-"""Collaborators of a self-tuning participant that repairs differences between logs.
+"""Parts of a self-tuning participant that repairs differences between logs.
 
-Its dialect needs fields for reconciliation. The dialect of nim-sds has none.
+The dialect of the participant needs fields for reconciliation. The dialect of nim-sds has no such
+fields.
 """
 
 from typing import ClassVar, Final
@@ -23,15 +24,15 @@ from .reconciliation import Reconciliation
 from .tuned import TunedDelivery, TunedReceiver, TunedSender, TunedState, TunedSweeps
 
 OPENED: Final = 64
-"""Messages of bundles that one step processes without an archive."""
+"""Maximum number of messages from bundles in one step, if there is no archive."""
 SOON_STABLE_MS: Final = 15_000
-"""Time that equals `STABLE_MS`, because missing messages are requested at once."""
+"""Time (ms) until a root counts as different. Missing messages are requested without waiting."""
 RECONCILED_SECONDS: Final = 50_000
-"""Number of seconds with messages that are compared if a difference can be repaired."""
+"""Number of seconds with messages that are compared if a participant can repair differences."""
 
 
 class ReconcilingState(TunedState):
-    """Tables of a participant, and its knowledge about the logs of others."""
+    """State of a participant that reconciles its log with the logs of others."""
 
     reconciliation: Reconciliation
 
@@ -73,7 +74,7 @@ class ReconcilingState(TunedState):
 
 
 class ReconcilingComparison(LogComparison):
-    """Compares logs, and starts the repair of differences."""
+    """Comparison of the own log with others, which starts the repair of differences."""
 
     stable_ms: ClassVar[int] = SOON_STABLE_MS
 
@@ -83,7 +84,7 @@ class ReconcilingComparison(LogComparison):
 
     @property
     def repair_failed(self) -> bool:
-        """True if no participant could repair the difference."""
+        """True if no participant was able to repair the difference."""
         return self._reconciliation.has_failed
 
     def _agrees(self, now_ms: int) -> None:
@@ -99,10 +100,10 @@ class ReconcilingComparison(LogComparison):
 
 
 class ReconcilingSender(TunedSender):
-    """Makes messages, reconciliation messages included."""
+    """Maker of own messages, reconciliation messages included."""
 
     def send_reconciling(self, said: Reconciling, now_ms: int) -> None:
-        """Broadcast a reconciliation in a sync message."""
+        """Broadcast a sync message with a part of the reconciliation."""
         state, message_id = self._state, self._sync_id()
         message = Message(
             state.sender_id,
@@ -117,7 +118,7 @@ class ReconcilingSender(TunedSender):
 
 
 class ReconcilingReceiver(TunedReceiver):
-    """Receives descriptions of other logs, and messages in bundles."""
+    """Receiver of messages, of descriptions of other logs, and of bundles."""
 
     def __init__(
         self, state: ReconcilingState, delivery: Delivery, references: ReferenceSearch
@@ -128,8 +129,8 @@ class ReconcilingReceiver(TunedReceiver):
         """The sender of the bundle that a message is taken out of."""
 
     def receive_bundled(self, data: bytes, sender_id: str, now_ms: int) -> Arrival:
-        """Receive a message of a bundle of `sender_id` like a single message. A bundle in a bundle
-        is ignored."""
+        """Receive a message from a bundle of `sender_id`, as if it had arrived alone. A bundle
+        inside a bundle is ignored."""
         self._bundled_by = sender_id
         try:
             arrival = self.receive(data, now_ms, None, None)
@@ -177,7 +178,7 @@ class ReconcilingReceiver(TunedReceiver):
 
 
 class ReconcilingSweeps(TunedSweeps):
-    """Periodic duties, messages of bundles, and reconciliation."""
+    """Periodic duties of a participant, with bundles and reconciliation."""
 
     def __init__(
         self,
@@ -192,7 +193,7 @@ class ReconcilingSweeps(TunedSweeps):
         self._receiver, self._reconciling = receiver, sender
 
     def sweep_repair(self, now_ms: int) -> None:
-        """Broadcast answers and copies, process bundles, and describe the log."""
+        """Broadcast answers and copies, process received bundles, and describe the own log."""
         super().sweep_repair(now_ms)
         log, reconciliation = self._state.log, self._reconciliation
         for _ in range(1 if log.is_archived else OPENED):
@@ -221,7 +222,7 @@ class ReconcilingSweeps(TunedSweeps):
 def make_parts(
     setup: Setup,
 ) -> tuple[ReconcilingState, ReconcilingSender, ReconcilingReceiver, ReconcilingSweeps]:
-    """Make the collaborators of a participant that reconciles logs."""
+    """Make the parts of a participant that reconciles logs."""
     state = ReconcilingState(setup)
     delivery, sender = TunedDelivery(state), ReconcilingSender(state)
     references = ReferenceSearch(state, delivery)

@@ -1,8 +1,9 @@
-"""Time of the next sync message of a self-tuning participant.
+"""Timer for the sync messages of a self-tuning participant.
 
-It is sent soon after news, unless another one is first. Then the intervals double with each sync
-sent or heard, up to the documented one. Only news resets the interval. Between two messages there
-are therefore few rounds, of about e syncs each, for any size of the group (`law.py`).
+A sync is sent soon after a new message, unless another participant syncs first. The interval
+doubles with each sync sent or heard, up to the interval of the specification. Only a new message
+resets the interval. Few rounds of about e syncs each thus happen between two messages, in a group
+of any size (`law.py`).
 """
 
 from dataclasses import replace
@@ -15,24 +16,23 @@ from .estimates import Observations
 from .law import acknowledge_ms, feedback_ms, stage_ms
 
 DEAD_SHARE: Final = 0.9
-"""Share of an interval in which no sync is sent."""
+"""Share of an interval, at its start, in which the participant sends no sync."""
 POLITE_SHARE: Final = 1.2
-"""Share for a group in which others use the documented interval, which they wait at most. Without
-it they would never have a turn. This participant takes a turn after as many syncs of others as
-there are others."""
+"""Longer share of an interval, in which the participant leaves the turn to others. Without this
+share, participants with the interval of the specification would never send first. The participant
+takes a turn again after as many syncs as there are other participants."""
 LISTENS: Final = 10
-"""Number of syncs since news after which all wait equally long, for participants that were not
-heard yet."""
+"""Number of syncs after which a participant leaves one turn to participants not heard yet."""
 JOINING: Final = 1_000
-"""Participants that a newcomer assumes, because it has heard none."""
+"""Number of participants that a newcomer assumes, because it has heard no other participant."""
 LONG_STAGE: Final = 2
 PROMPTS: Final = 5
 PROMPTS_EVERY_MS: Final = 3_000
-"""Limit of the syncs that others provoke by lacking messages."""
+"""Interval (ms) in which one more sync may be sent because a participant lacks messages."""
 STRANGER_SHARE: Final = 2
-"""Factor for the wait after an own sync, so that another participant is next."""
+"""Factor for the wait after an own sync, so that another participant sends the next sync."""
 PATIENCE: Final = 10
-"""Number of requests by others in a row that delay a sync."""
+"""Maximum number of requests by others in a row that delay a sync."""
 
 
 class AdaptiveSyncTimer(SyncTimer):
@@ -61,7 +61,7 @@ class AdaptiveSyncTimer(SyncTimer):
         self._prompts = Bucket(PROMPTS, PROMPTS_EVERY_MS)
 
     def restart(self, heard: SyncTrigger, now_ms: int) -> None:
-        """Start the wait again after a sent or received message."""
+        """Start the wait for a sync again, after a sent or received message."""
         if not self._interval_ms:
             return
         measured = self._observations.measured()
@@ -101,12 +101,13 @@ class AdaptiveSyncTimer(SyncTimer):
 
     @property
     def is_long(self) -> bool:
-        """True if several syncs passed since the last news, so that comparing logs is useful."""
+        """True if several syncs were heard since the last new message, so that comparing logs is
+        useful."""
         return self.stage >= LONG_STAGE
 
     def prompt(self, now_ms: int) -> None:
-        """Note that a participant lacks messages that a sync of ours would name. Speak soon, at the
-        same stage."""
+        """Note that a participant lacks messages that an own sync would name. Send a sync soon,
+        without a change of the interval."""
         if not self._interval_ms or self.due_ms is None or not self._prompts.take(now_ms):
             return
         soon_ms = acknowledge_ms(self._observations.measured(), self._random())

@@ -1,4 +1,4 @@
-"""Collaborators of a self-tuning participant: those of LIP 109, each controlled by a `Tuner`."""
+"""Parts of a self-tuning participant, which are the parts of LIP 109 controlled by a `Tuner`."""
 
 from collections.abc import Callable, Sequence
 from typing import ClassVar
@@ -24,7 +24,7 @@ from .tuner import Tuner
 
 
 class TunedState(ChannelState):
-    """Tables of a participant, and its measurements."""
+    """State of a self-tuning participant, with its measurements."""
 
     tuner: Tuner
     frontier: CausalFrontier
@@ -53,7 +53,7 @@ class TunedState(ChannelState):
 
 
 class TunedDelivery(Delivery):
-    """Delivers messages, and notes messages without a reference."""
+    """Delivery of messages, with a note of messages that no message refers to."""
 
     def __init__(self, state: TunedState) -> None:
         super().__init__(state)
@@ -67,7 +67,7 @@ class TunedDelivery(Delivery):
 
 
 class TunedSender(Sender):
-    """Makes messages whose size and time fit the measurements."""
+    """Maker of own messages, whose size and time fit the measurements."""
 
     is_tuned: ClassVar[bool] = True
 
@@ -81,7 +81,7 @@ class TunedSender(Sender):
         super().dispatched(message_id, now_ms, retrieval_hint)
 
     def has_attempts(self, entry: OutgoingEntry, now_ms: int) -> bool:
-        """Return True if the documented attempts would not be over yet."""
+        """Return True if the documented number of retries is not used up."""
         return not self._tuner.gives_up(entry.message_id, now_ms)
 
     def _draft(self, message_id: str, lamport: int, content: bytes, now_ms: int) -> Draft:
@@ -109,7 +109,7 @@ class TunedSender(Sender):
 
 
 class TunedReceiver(Receiver):
-    """Measures arriving messages, and acknowledges them by references."""
+    """Receiver that measures arriving messages and acknowledges them by references."""
 
     def __init__(self, state: TunedState, delivery: Delivery, references: ReferenceSearch) -> None:
         super().__init__(state, delivery, references)
@@ -172,7 +172,7 @@ class TunedReceiver(Receiver):
 
 
 class TunedSweeps(Sweeps):
-    """Periodic duties, and copies of own messages."""
+    """Periodic duties of a participant, with copies of own messages."""
 
     def __init__(
         self,
@@ -186,7 +186,7 @@ class TunedSweeps(Sweeps):
         self._refers_first = state.refers_first
 
     def restored(self, tables: Tables, now_ms: int) -> None:
-        """Restore the references from before a restart."""
+        """Restore the references that were saved before a restart."""
         # What is missing or lost besides may be known through a sync alone, which is no reference:
         # once it is here, the next message has to refer to it.
         self._frontier.restore(tables.get(HEADS.name, ()))
@@ -195,7 +195,7 @@ class TunedSweeps(Sweeps):
         super().restored(tables, now_ms)
 
     def sweep_repair(self, now_ms: int) -> None:
-        """Broadcast answers, and own messages again, acknowledged or not."""
+        """Broadcast answers for others, and own messages again, acknowledged or not."""
         super().sweep_repair(now_ms)
         for message_id in self._tuner.take_copies(now_ms):
             if data := self._state.held(message_id):
@@ -210,7 +210,7 @@ class TunedSweeps(Sweeps):
 
 
 def make_parts(setup: Setup) -> tuple[TunedState, TunedSender, TunedReceiver, TunedSweeps]:
-    """Make the collaborators of a participant that tunes itself."""
+    """Make the parts of a participant that tunes itself."""
     state = TunedState(setup)
     delivery, sender = TunedDelivery(state), TunedSender(state)
     references = ReferenceSearch(state, delivery)

@@ -1,7 +1,7 @@
 """Tuner of a channel, which applies the measurements.
 
-The core asks a `Tuner` instead of an option when to repeat, request, answer and speak. `law.py`
-contains the law as pure functions, and docs/decisions.md explains it.
+The core asks a `Tuner` when to repeat, request, answer and sync, in place of a fixed option.
+`law.py` contains the law as pure functions, and docs/decisions.md explains it.
 """
 
 from collections import OrderedDict
@@ -25,25 +25,25 @@ from .sync_timer import AdaptiveSyncTimer
 REMEMBERED: Final = 2_000
 """Maximum number of messages whose last transmission time is remembered."""
 HOLD_DOWN_SCALES: Final = 1.5
-"""Time after a transmission in which a message is not broadcast for others, in units of D."""
+"""Time after a transmission of a message in which it is not broadcast for others, in units of D."""
 LATE_SCALES: Final = 3.0
 LATE_SCALES_OF_PAIR: Final = 1.2
-"""Time after the last copy, in units of D. A message that then comes again is a repetition of its
-sender, which lacks an acknowledgement."""
+"""Time after the last copy of a message, in units of D. A copy that arrives later shows that its
+sender lacks an acknowledgement."""
 REQUESTED_SCALES: Final = 8
-"""Time in which a repetition counts as the answer to a heard request, in units of D."""
+"""Time in which a repeated message counts as the answer to a heard request, in units of D."""
 REQUESTS: Final = 8
 REQUESTS_EVERY_MS: Final = 2_000
-"""Limit of syncs with requests, because references may be false. A request that brings its message
-costs nothing."""
+"""Interval (ms) in which one more sync with requests may be sent, because references may be false.
+A request that leads to its message does not count."""
 FOREIGN_MS: Final = 3_600_000
 FOREIGN_MESSAGES: Final = 120
-"""Time after the last message of another implementation in which messages also suit it. It ends
-only after the same number of messages or heard syncs, because a clock may be changed."""
+"""Number of messages after another implementation was heard in which own messages also suit it. The
+time `FOREIGN_MS` must have passed too, because a clock may be changed."""
 
 
 class Tuner:
-    """Knowledge and plans of one self-tuning participant."""
+    """Measurements and plans of one self-tuning participant."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Tuner:
     def heard(
         self, message: Message, sent_at_ns: int | None, now_ms: int, participants: int
     ) -> None:
-        """Note that a message of another participant came, for the first time or again."""
+        """Note that a message of another participant arrived, for the first time or again."""
         self.observations.heard = participants
         if sent_at_ns is not None:
             self.observations.delays.add(now_ms - sent_at_ns // 1_000_000)
@@ -100,7 +100,7 @@ class Tuner:
     def arrived(
         self, message: Message, sent_at_ns: int | None, missing_for_ms: int | None, now_ms: int
     ) -> None:
-        """Note that content came for the first time."""
+        """Note that a content message arrived for the first time."""
         scale_ms = self.observations.delays.scale_ms
         is_late = missing_for_ms is not None and missing_for_ms > scale_ms / 2
         self.observations.losses.arrived(message, sent_at_ns, is_late=is_late)
@@ -110,8 +110,8 @@ class Tuner:
             self._requests.give_back(now_ms)
 
     def came_again(self, message_id: str, now_ms: int) -> bool:
-        """Note that known content came again. Return True if its sender wants an
-        acknowledgement."""
+        """Note that a known content message arrived again. Return True if the sender of the message
+        wants an acknowledgement."""
         self._on_air.note(message_id, now_ms)
         first_ms = self._first_heard.get(message_id)
         if first_ms is None:
@@ -124,15 +124,15 @@ class Tuner:
         return now_ms - first_ms > (self.observations.copies() - 1 + late_scales) * scale_ms
 
     def acknowledged(self, message_id: str, now_ms: int) -> None:
-        """Note that another participant has an own message."""
+        """Note that another participant has received an own message."""
         if (dispatched_ms := self._dispatched.get(message_id)) is not None:
             self.observations.delays.add_round_trip(now_ms - dispatched_ms)
 
     # -- what is sent ------------------------------------------------------------------------------
 
     def wants_filter(self, now_ms: int) -> bool:
-        """Return True if the next message carries a filter in full size, because other
-        implementations were heard."""
+        """Return True if the next message carries a full-size bloom filter, for other
+        implementations."""
         foreign_ms = self._foreign_ms
         self._since_foreign += 1
         is_recent = foreign_ms is not None and (
@@ -142,7 +142,8 @@ class Tuner:
         return self._has_filters or is_recent
 
     def dispatched(self, message_id: str, now_ms: int) -> None:
-        """Note that an own message was sent. Plan its copies the first time."""
+        """Note that an own message was sent. Plan the copies of the message if this is its first
+        transmission."""
         self._on_air.note(message_id, now_ms)
         if self._dispatched.get(message_id) is not None:
             return
@@ -152,7 +153,7 @@ class Tuner:
             self._copies.add(message_id, now_ms + self._scale_ms)
 
     def take_copies(self, now_ms: int) -> Collection[str]:
-        """Return own messages with a due copy."""
+        """Return own messages of which a copy is due."""
         due = self._copies.until(now_ms, len(self._copies))
         for message_id in due:
             self._copies.remove(message_id)
@@ -165,7 +166,7 @@ class Tuner:
         return due
 
     def retry_ms(self, message: Unacknowledged) -> int:
-        """Return the next retry time, by the retry policy of a self-tuning participant."""
+        """Return the time of the next retry, by the retry policy of a self-tuning participant."""
         observations = self.observations
         return law.retry_ms(
             *(observations.measured(), message.attempts),
@@ -173,7 +174,8 @@ class Tuner:
         )
 
     def gives_up(self, message_id: str, now_ms: int) -> bool:
-        """Return True if an own message was sent for as long as the documented attempts take."""
+        """Return True if an own message was sent for as long as the documented number of retries
+        takes."""
         options = self._options
         first_ms = self._dispatched.get(message_id)
         if first_ms is None:
@@ -184,22 +186,23 @@ class Tuner:
     # -- requests and answers ----------------------------------------------------------------------
 
     def request_pause_ms(self, now_ms: int) -> int:
-        """Note that a sync with requests is sent. Return the wait until the next one."""
+        """Note that a sync with repair requests is sent. Return the wait (ms) until the next sync
+        with requests."""
         self._requests.take(now_ms)
         return max(self._scale_ms // 2, self._requests.wait_ms(now_ms))
 
     def asked(self, message_ids: Collection[str], now_ms: int) -> None:
-        """Note that a message with these requests is on its way."""
+        """Note that a message with these repair requests was sent."""
         for message_id in message_ids:
             self._asked.note(message_id, now_ms)
 
     def is_on_air(self, message_id: str, now_ms: int) -> bool:
-        """Return True if a message was broadcast a moment ago, so that an answer is unnecessary."""
+        """Return True if a message was broadcast a moment ago, so that no answer is needed."""
         hold_ms = HOLD_DOWN_SCALES * self._scale_ms
         return self._on_air.is_within(message_id, hold_ms, now_ms)
 
     def answered(self, message_id: str, now_ms: int) -> None:
-        """Note that a message was broadcast for others."""
+        """Note that a message was broadcast for other participants."""
         self._on_air.note(message_id, now_ms)
 
     def _t_req(
@@ -213,7 +216,7 @@ class Tuner:
         return self._family.t_req(participant_id, message_id, now_ms, bounded)
 
     def again_ms(self, attempts: int) -> int:
-        """Return the extra delay of a request for a message that was requested before."""
+        """Return the extra delay (ms) of a repeated repair request for a message."""
         return law.request_again_ms(
             self.observations.measured(), attempts, self._options.repair.t_max_ms
         )
@@ -242,7 +245,7 @@ class Tuner:
 
 
 class Times:
-    """Time of the last occurrence by message. The oldest are evicted."""
+    """Time (ms) at which each message last occurred. The oldest entries are evicted."""
 
     def __init__(self) -> None:
         self._times: OrderedDict[str, int] = OrderedDict()
@@ -254,10 +257,10 @@ class Times:
             self._times.popitem(last=False)
 
     def get(self, message_id: str) -> int | None:
-        """Return the time of the last occurrence, if it is remembered."""
+        """Return the time at which a message last occurred, or None if it is not remembered."""
         return self._times.get(message_id)
 
     def is_within(self, message_id: str, span_ms: float, now_ms: int) -> bool:
-        """Return True if the last occurrence is at most that long ago."""
+        """Return True if a message last occurred at most that long ago."""
         at_ms = self._times.get(message_id)
         return at_ms is not None and 0 <= now_ms - at_ms <= span_ms

@@ -1,4 +1,4 @@
-"""Common part of the codecs of all dialects: their interface and their limits."""
+"""Interface and limits of the codecs of all dialects."""
 
 from collections.abc import Sequence
 from typing import Final, Protocol
@@ -6,17 +6,17 @@ from typing import Final, Protocol
 from ..message import HistoryEntry, Message
 
 MAX_MESSAGE_BYTES: Final = 1024 * 1024
-"""Maximum length of a message. A longer one is refused without decoding. Waku carries at most 150
-KiB."""
+"""Maximum length of an encoded message (bytes). A longer message is refused without decoding. Waku
+carries at most 150 KiB in a message."""
 MAX_HISTORY_ENTRIES: Final = 10_000
-"""Maximum number of entries, because an entry needs only two bytes on the wire."""
+"""Maximum number of causal history entries, because an entry needs only two bytes on the wire."""
 MAX_BUNDLED_MESSAGES: Final = 512
-"""Maximum number of messages in one bundle. Further ones are not read."""
+"""Maximum number of messages in one bundle. A receiver ignores further messages of the bundle."""
 MAX_ID_BYTES: Final = 1024
 
 
 class CodecError(ValueError):
-    """Bytes that are no SDS message, or a message that cannot be encoded. The text gives the
+    """The bytes are no SDS message, or a message cannot be encoded. The text of the error gives the
     reason."""
 
 
@@ -24,11 +24,12 @@ class Codec(Protocol):
     """Stateless encoder and decoder of messages in one dialect."""
 
     def recognises(self, data: bytes) -> bool:
-        """Return True if this looks like a message in this dialect and not in another one."""
+        """Return True if the bytes look like a message in this dialect and not in another
+        dialect."""
         ...
 
     def decode(self, data: bytes) -> Message:
-        """Decode one message.
+        """Decode one message of the dialect.
 
         Raises:
             CodecError: it has another form, or a field is beyond its limit.
@@ -36,7 +37,7 @@ class Codec(Protocol):
         ...
 
     def encode(self, message: Message) -> bytes:
-        """Encode one message.
+        """Encode one message in the dialect.
 
         Raises:
             CodecError: the dialect cannot express it.
@@ -44,7 +45,7 @@ class Codec(Protocol):
         ...
 
     def assemble(self, message: Message, causal_history: bytes) -> bytes:
-        """Encode `message` with an already encoded causal history.
+        """Encode `message` with a causal history that is already encoded.
 
         Raises:
             CodecError: the dialect cannot express it.
@@ -52,22 +53,22 @@ class Codec(Protocol):
         ...
 
     def encode_causal_entry(self, entry: HistoryEntry) -> bytes:
-        """Encode one entry of a causal history, tag and length included."""
+        """Encode one entry of a causal history, with its tag and length."""
         ...
 
 
 class KnownEntries(Protocol):
-    """Entries of causal histories with a known encoded form (`causal_history.py`)."""
+    """Causal history entries whose encoded form is known (`causal_history.py`)."""
 
     def common(self, data: bytes, start: int, end_of_first: int) -> tuple[Sequence[str], int]:
-        """Return the known ids of the encoded entries from `start` on, and the end of these
-        entries. `end_of_first` is the end of the first entry."""
+        """Return the ids of known encoded entries from `start` on, and the end of these entries in
+        `data`. `end_of_first` is the end of the first encoded entry."""
         ...
 
 
 def check_counts(entries: int) -> None:
-    """Refuse too many history entries or reconciliation parts before they are decoded. Half a
-    million fit into a message of 1 MiB.
+    """Refuse a message with too many history entries or reconciliation parts before they are
+    decoded. Half a million entries fit into a message of 1 MiB.
 
     Raises:
         CodecError: too many.
@@ -79,23 +80,23 @@ def check_counts(entries: int) -> None:
 
 
 class HasIds(Protocol):
-    """Message of any dialect, decoded or not."""
+    """Message of any dialect, decoded or not decoded."""
 
     @property
     def sender_id(self) -> str:
-        """Sender that the message names."""
+        """Sender id that the message contains."""
 
     @property
     def message_id(self) -> str:
-        """Id that the message contains."""
+        """Message id that the message contains."""
 
     @property
     def channel_id(self) -> str:
-        """Channel that the message names."""
+        """Channel id that the message contains."""
 
 
 def check_ids(message: HasIds) -> None:
-    """Refuse ids that are too long.
+    """Refuse a message whose ids are too long.
 
     Raises:
         CodecError: too long an id.

@@ -1,8 +1,8 @@
-"""FarmHash Fingerprint64: the string hash of Nim 2.2, used by nim-sds for filters and timers.
+"""FarmHash Fingerprint64, the string hash of Nim 2.2, which nim-sds uses for filters and timers.
 
-Source: google/farmhash, `farmhashna::Hash64`, with the names of the original. It is written here
-because the one package with it has no wheels for macOS and for Linux on ARM. An id of 64 characters
-takes 3 microseconds, a longer one 8.
+The source is `farmhashna::Hash64` of google/farmhash, whose names this module keeps. The hash is in
+this package because the only library with it has no wheels for macOS and ARM Linux. An id of 64
+characters takes 3 microseconds to hash, a longer id 8.
 """
 
 from struct import unpack_from

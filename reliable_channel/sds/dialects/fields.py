@@ -1,7 +1,7 @@
 """Protobuf fields read without a schema, to find the dialect of a message and to skip fields of
 number 0.
 
-Each loop over fields has a limit, because Python is slow.
+Each loop over fields has a limit on its steps, because Python is slow.
 """
 
 from collections.abc import Collection, Iterator
@@ -36,8 +36,8 @@ class _Field(NamedTuple):
 
 
 def field_2_is_varint(data: bytes) -> bool:
-    """Return True if the first field 2 of a protobuf message is a number. nim-sds always writes its
-    Lamport timestamp there, and the specification has the message id, a string."""
+    """Return True if the first field 2 of a protobuf message is a number. In nim-sds the second
+    field is the Lamport timestamp, and in the specification the message id."""
     try:
         # As good as always it comes right after a short field 1.
         if data[0] == 0x0A and data[1] < 0x80 and (tag := data[2 + data[1]]) in (0x10, 0x12):
@@ -48,8 +48,8 @@ def field_2_is_varint(data: bytes) -> bool:
 
 
 def first_field(data: bytes, tag: int) -> tuple[int, int] | None:
-    """Return start and end of the first length-delimited field with a tag of one byte. Return None
-    without such a field, or if other fields than numbers come first."""
+    """Return start and end of the first length-delimited field whose tag has one byte. Return None
+    if there is no such field, or if a field before it is not a number."""
     at = 0
     try:
         for _ in range(_MAX_SNIFFED_FIELDS):
@@ -69,8 +69,8 @@ def first_field(data: bytes, tag: int) -> tuple[int, int] | None:
 
 
 def leading_values(data: bytes, tag: int, most: int) -> tuple[bytes, ...]:
-    """Return the values of the leading length-delimited fields with a tag of one byte. Stop at an
-    incomplete one, and at a limit."""
+    """Return the values of the leading length-delimited fields whose tag has one byte. Stop at an
+    incomplete field, and after `most` values."""
     values, at = list[bytes](), 0
     try:
         while len(values) < most and data[at] == tag:
@@ -85,7 +85,7 @@ def leading_values(data: bytes, tag: int, most: int) -> tuple[bytes, ...]:
 
 
 def parsed(kind: type[_M], data: bytes, nested: Collection[int] = ()) -> _M:
-    """Read a message as nim-sds does, which skips fields of number 0.
+    """Parse a message as nim-sds does, which skips fields of number 0.
 
     Raises:
         DecodeError: it is not protobuf, even without such fields.
@@ -103,10 +103,10 @@ def parsed(kind: type[_M], data: bytes, nested: Collection[int] = ()) -> _M:
 
 
 def without_field_0(data: bytes, nested: Collection[int]) -> bytes:
-    """Return the message without its fields of number 0. Protobuf forbids them, and nim-sds skips
-    them.
+    """Return the message without fields of number 0. Protobuf forbids fields of number 0, and
+    nim-sds skips them.
 
-    They are also removed from the messages in the fields `nested`.
+    Messages in the fields `nested` are also returned without such fields.
 
     Raises:
         IndexError: the data end within a field, have a group, or have too many fields.

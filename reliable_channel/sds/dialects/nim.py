@@ -1,11 +1,10 @@
-"""Wire format of nim-sds (0.3.0, logos-messaging/nim-sds): the specification's fields under other
-numbers.
+"""Wire format of nim-sds (0.3.0, logos-messaging/nim-sds), with other field numbers than LIP 109.
 
 This codec hides the differences of nim-sds. Lamport timestamps are seconds on the wire and
-milliseconds in a `Message`. Message id, Lamport timestamp, channel id, content and bloom filter are
-written even if they are empty. All but the filter are required. An empty field means an absent one,
-so a sync message has empty content. Ids may be any bytes. There are no ephemeral messages. Fields
-of number 0, which protobuf forbids, are skipped.
+milliseconds in a `Message`. Message id, Lamport timestamp, channel id and content are required, and
+written even if empty. An empty field counts as absent, so a sync message has empty content. Ids may
+be any bytes. nim-sds has no ephemeral messages. Fields of number 0, which protobuf forbids, are
+skipped.
 """
 
 from collections.abc import Iterable
@@ -23,13 +22,13 @@ if TYPE_CHECKING:
     from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
 MAX_CONTENT_BYTES: Final = 1024 * 1024
-"""Maximum content length of a sent message in nim-sds. A limit for received ones is not known."""
+"""Maximum content length of a sent message in nim-sds (bytes). nim-sds limits only sent content."""
 MAX_NIM_MESSAGE_BYTES: Final = 2 * MAX_CONTENT_BYTES
-"""Maximum length of a message, which covers the largest content and all other fields. A longer
-message is refused without decoding."""
+"""Maximum length of a message (bytes), which covers the largest content and all other fields. A
+longer message is refused without decoding."""
 MAX_LAMPORT_S: Final = 2**63 - 1
-"""Maximum timestamp, because nim-sds reads a signed number. A larger one ends the process of every
-peer."""
+"""Maximum timestamp, because nim-sds reads a signed number. A larger timestamp ends the process of
+every peer."""
 
 _REQUIRED: Final = ("message_id", "lamport_timestamp", "channel_id", "content")
 _ENTRIES: Final = (
@@ -42,11 +41,11 @@ class NimCodec:
     """Stateless encoder and decoder of messages in the `nim` dialect."""
 
     def recognises(self, data: bytes) -> bool:
-        """Return True if field 2 is a number."""
+        """Return True if field 2 of the message is a number."""
         return field_2_is_varint(data)
 
     def decode(self, data: bytes) -> Message:
-        """Decode one message.
+        """Decode one message of the `nim` dialect.
 
         Raises:
             CodecError: not protobuf, a required field is absent, a Lamport timestamp of 2^63 or
@@ -64,7 +63,7 @@ class NimCodec:
         return message
 
     def encode(self, message: Message) -> bytes:
-        """Encode one message. The fields are in ascending order, as in nim-sds.
+        """Encode a message as nim-sds does, with its fields in ascending order.
 
         Raises:
             CodecError: an ephemeral message, or a Lamport timestamp other than a whole second from
@@ -75,7 +74,7 @@ class NimCodec:
         return self.assemble(message, causal_history.SerializeToString())
 
     def assemble(self, message: Message, causal_history: bytes) -> bytes:
-        """Encode `message` with an already encoded causal history.
+        """Encode `message` with a causal history that is already encoded.
 
         Raises:
             CodecError: an ephemeral message, or a Lamport timestamp other than a whole second from
@@ -96,7 +95,7 @@ class NimCodec:
         return head.SerializeToString() + causal_history + tail.SerializeToString()
 
     def encode_causal_entry(self, entry: HistoryEntry) -> bytes:
-        """Encode one entry of a causal history, tag and length included."""
+        """Encode one entry of a causal history, with its tag and length."""
         message = nim_sds_pb2.Message()
         _fill(message.causal_history, (entry,))
         return message.SerializeToString()

@@ -1,8 +1,7 @@
-"""Bloom filter of nim-sds: a protobuf message that contains its size.
+"""Bloom filter of nim-sds, a protobuf message that contains the size of the filter.
 
-Bits have the same places as in js-waku, but in little-endian words, and come from another hash.
-nim-sds makes a larger filter when its first one overflows, so a reader takes the size from the
-filter.
+Bits have the same places as in js-waku, but in little-endian words, and use another hash. nim-sds
+makes a larger filter when the first filter is full, so a reader takes the size from the filter.
 """
 
 from typing import Final
@@ -16,21 +15,21 @@ from .fields import parsed
 from .nim_strings import magnitude, string_hash
 
 MAX_HASH_COUNT: Final = 64
-"""Maximum number of hashes. An error rate of 10^-12 needs 40, and a filter with more only causes
-work."""
+"""Maximum number of hashes of a filter. An error rate of 10^-12 needs 40 hashes, and more hashes
+only cost time."""
 
 
 class NimBloomForm:
-    """Filters of nim-sds: little-endian words with their parameters."""
+    """Bloom filters of nim-sds, with little-endian words and their parameters."""
 
     byte_flip = 0
 
     def hash_pair(self, message_id: str) -> HashPair:
-        """Return FarmHash values of 64 bits."""
+        """Return the FarmHash values (64 bits) of a message id."""
         return magnitude(string_hash(message_id)), magnitude(string_hash(message_id + " b"))
 
     def write(self, parameters: BloomParameters, words: bytes) -> bytes:
-        """Encode the words and the parameters."""
+        """Encode the words and the parameters of a filter."""
         return nim_sds_pb2.BloomFilter(
             words=words,
             capacity=parameters.capacity,
@@ -40,7 +39,7 @@ class NimBloomForm:
         ).SerializeToString()
 
     def read(self, field: bytes, parameters: BloomParameters) -> tuple[BloomLayout, bytes]:
-        """Return the words and the layout that the filter contains.
+        """Return the layout and the words that a received filter contains.
 
         Raises:
             BloomFilterError: not protobuf, a field is absent, or sizes that do not fit each other.

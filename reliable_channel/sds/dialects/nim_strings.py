@@ -1,8 +1,8 @@
-"""Nim strings: conversion of the byte ids of nim-sds to text, and the string hash of Nim 2.2.
+"""Conversion of the byte ids of nim-sds to text, and the string hash of Nim 2.2.
 
-nim-sds accepts any bytes as an id. Here an id is text, which the log orders, journals write and the
-`spec` dialect carries. A byte that is not UTF-8 becomes a private-use character, and on the way out
-that byte again.
+nim-sds accepts any bytes as an id. In this package an id is text, for the log, the journals and the
+`spec` dialect. A byte that is not UTF-8 becomes a private-use character, and is encoded as that
+byte again.
 """
 
 from typing import Final
@@ -18,7 +18,7 @@ _UNESCAPE: Final = {after: before for before, after in _ESCAPE.items()}
 
 
 def text(data: bytes) -> str:
-    """Decode an id to text.
+    """Decode an id from bytes to text.
 
     Raises:
         ValueError: it holds the UTF-8 of a character that stands for a byte, so that two ids would
@@ -37,18 +37,19 @@ def text(data: bytes) -> str:
 
 
 def raw(text: str) -> bytes:
-    """Encode an id to bytes."""
+    """Encode an id from text to bytes."""
     if text.isascii():
         return text.encode()
     return text.translate(_UNESCAPE).encode("utf-8", "surrogateescape")
 
 
 def string_hash(text: str) -> int:
-    """Return Nim's `hash` of a string: the fingerprint as a signed 64-bit number."""
+    """Return Nim's `hash` of a string, as a signed 64-bit number."""
     fingerprint = fingerprint64(raw(text))
     return fingerprint - (1 << 64) if fingerprint >> 63 else fingerprint
 
 
 def magnitude(number: int) -> int:
-    """Return Nim's `abs` without overflow checks. The lowest 64-bit number stays negative."""
+    """Return the absolute value as Nim computes it, without overflow checks. The lowest 64-bit
+    number stays negative."""
     return number if number == -(1 << 63) else abs(number)

@@ -1,6 +1,6 @@
 """Wire format of the SDS specification, as js-waku uses it (LIP 109, Wire protocol).
 
-protobuf writes fields by ascending number and a repeated field as consecutive entries. A message
+Protobuf writes fields by ascending number, and a repeated field as consecutive entries. A message
 may therefore be joined from encoded pieces. One `join` copies its causal history and bloom filter,
 which are nearly all of it. Protobuf would copy them four times.
 """
@@ -30,11 +30,12 @@ class SpecCodec:
     """Stateless encoder and decoder of messages in the `spec` dialect."""
 
     def recognises(self, data: bytes) -> bool:
-        """Return True if field 2 is not a number, or absent."""
+        """Return True if field 2 of the message is absent or not a number."""
         return not field_2_is_varint(data)
 
     def decode(self, data: bytes, known: KnownEntries | None = None) -> Message:
-        """Decode one message. Entries of its causal history that are `known` need no decoding.
+        """Decode one message of the `spec` dialect. Causal history entries that are `known` need no
+        decoding.
 
         Raises:
             CodecError: not protobuf, text that is not UTF-8, neither Lamport timestamp nor content,
@@ -72,8 +73,8 @@ class SpecCodec:
         )
 
     def parse(self, data: bytes, known_entries: int = 0) -> sds_pb2.Message:
-        """Return the protobuf message that `decode` reads, for code that needs a few of its fields.
-        The given number of causal history entries is left out.
+        """Return the parsed protobuf message, for code that needs a few of its fields. The first
+        `known_entries` entries of the causal history are left out.
 
         Raises:
             CodecError: as `decode`.
@@ -90,7 +91,7 @@ class SpecCodec:
         return raw
 
     def encode(self, message: Message) -> bytes:
-        """Encode one message. The fields are in ascending order, as in js-waku.
+        """Encode a message as js-waku does, with its fields in ascending order.
 
         Raises:
             CodecError: a Lamport timestamp outside 0 to 2^64 - 1.
@@ -100,7 +101,7 @@ class SpecCodec:
         return self.assemble(message, causal_history.SerializeToString())
 
     def assemble(self, message: Message, causal_history: bytes) -> bytes:
-        """Encode `message` with an already encoded causal history.
+        """Encode `message` with a causal history that is already encoded.
 
         Raises:
             CodecError: a Lamport timestamp outside 0 to 2^64 - 1.
@@ -132,7 +133,7 @@ class SpecCodec:
         return b"".join([*pieces, tail.SerializeToString()])
 
     def encode_causal_entry(self, entry: HistoryEntry) -> bytes:
-        """Encode one entry of a causal history, tag and length included."""
+        """Encode one entry of a causal history, with its tag and length."""
         message = sds_pb2.Message()
         _fill(message.causal_history, (entry,))
         return message.SerializeToString()

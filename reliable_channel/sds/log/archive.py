@@ -1,8 +1,8 @@
 """Part of a long log that is not kept in memory.
 
-The core asks it three questions: is an id known, what is the entry of an id, and how many entries
-are before a place. Counts of blocks answer the last one. A message deep in a log of millions
-therefore costs no more than one near its end.
+The core asks an archive for an id, for its entry, and for the number of entries before a place.
+Counts of blocks answer the last question. A message deep in a log of millions therefore costs no
+more than a message near its end.
 """
 
 from bisect import bisect_right
@@ -14,7 +14,7 @@ from ..changes import LogKey, Recorder, Row, typed_table
 from .entry import LogEntry
 
 BLOCK_ENTRIES: Final = 4_096
-"""Number of entries that are counted and trimmed together."""
+"""Number of entries in a block, which are counted and trimmed together."""
 
 
 class _BlockRow(NamedTuple):
@@ -29,19 +29,19 @@ LOG_BLOCKS: Final = typed_table("log_blocks", _BlockRow)
 
 
 class LogArchive(Protocol):
-    """Source of older entries. Recorded entries are found from the next call on, written or not."""
+    """Source of log entries that are not in memory. A recorded entry is found from the next call
+    on, even before it is written."""
 
     def get(self, message_id: str) -> LogEntry | None:
-        """Return the entry of an id, or None."""
+        """Return the entry of a message id, or None."""
         ...
 
     def entries(self, start: LogKey | None, end: LogKey) -> Iterator[LogEntry]:
-        """Return the entries from `start` (the oldest if None) up to but not including `end`, in
-        log order."""
+        """Return the entries from `start` (the oldest if None) to before `end`, in log order."""
         ...
 
     def count(self, start: LogKey | None, end: LogKey) -> int:
-        """Return the number of these entries."""
+        """Return the number of entries from `start` to before `end`."""
         ...
 
 
@@ -71,7 +71,7 @@ class _Block:
 
 
 class ArchiveBlocks:
-    """Number and content size of archived entries by block."""
+    """Number and content size of the archived entries in each block."""
 
     def __init__(self, recorder: Recorder) -> None:
         self.total = 0
@@ -81,7 +81,7 @@ class ArchiveBlocks:
         self._first_number = 0
 
     def append(self, entry: LogEntry) -> None:
-        """Note that an entry was moved here that is newer than all others."""
+        """Note that the newest of all archived entries was added."""
         if not self._blocks or self._blocks[-1].entries >= BLOCK_ENTRIES:
             if self._blocks:
                 self._record(len(self._blocks) - 1)
@@ -89,8 +89,8 @@ class ArchiveBlocks:
         self._change(len(self._blocks) - 1, 1, len(entry.content))
 
     def insert(self, entry: LogEntry, archive: LogArchive) -> int:
-        """Note an entry that belongs among the archived ones. Return how many entries are before
-        it."""
+        """Note an entry that belongs between archived entries. Return how many entries are before
+        the new entry."""
         number = self._number(entry.key)
         block = self._blocks[number]
         block.start = min(block.start, entry.key)
@@ -102,14 +102,14 @@ class ArchiveBlocks:
         return before
 
     def remove(self, entry: LogEntry) -> None:
-        """Note that an entry was removed."""
+        """Note that an entry was removed from the archive."""
         number = self._number(entry.key)
         self._change(number, -1, -len(entry.content))
         self._record(number)
 
     def trim(self, count: int, size_bytes: int) -> LogKey | None:
-        """Remove whole blocks, oldest first, of at most `count` entries together, until
-        `size_bytes` are free. Return the start of the rest, or None if nothing was removed."""
+        """Remove the oldest blocks, up to `count` entries together, or more until `size_bytes` are
+        free. Return the place of the first entry that is left, or None if no block was removed."""
         gone = 0
         while gone < len(self._blocks) - 1 and (
             self._blocks[gone].entries <= count or size_bytes > 0
@@ -127,13 +127,12 @@ class ArchiveBlocks:
         return self._blocks[0].start
 
     def older_than(self, lamport_timestamp: int) -> int:
-        """Return how many entries are in blocks in which all are older."""
+        """Return the number of entries in blocks that hold only older entries."""
         number = bisect_right(self._blocks, (lamport_timestamp, ""), key=_start)
         return sum(block.entries for block in self._blocks[: max(0, number - 1)])
 
     def restore(self, rows: list[Row], archive: LogArchive, end: LogKey) -> None:
-        """Restore the full blocks from before a restart, and read the entries after them, up to
-        `end`."""
+        """Restore the saved blocks, and read the entries after the last full block, up to `end`."""
         for number, lamport_timestamp, message_id, entries, content_bytes in sorted(
             LOG_BLOCKS.read(rows)
         ):

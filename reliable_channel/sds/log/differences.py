@@ -1,11 +1,12 @@
-"""Encoding of a message as the difference from the previous message of its sender.
+"""Encoding of a message as its difference from the previous message of the same sender.
 
-A draft has 20 kB by default, and nearly all of it was in the previous one. Its causal history loses
-entries at its start and gets some at its end. About 500 bytes remain.
+A draft has 20 kB by default, nearly all of which also is in the previous draft. A causal history
+loses entries at its start and gets new entries at its end. The difference has about 500 bytes.
 
-A difference is a sequence of pieces. `=` has a length and these bytes. `@` has start and length of
-a piece of the base. `^` has the same with some changed bytes: their number, places and values. Only
-states of earlier versions have it, for bloom filters. Numbers have 4 bytes.
+A difference is a sequence of pieces. A piece `=` has a length and new bytes. A piece `@` has start
+and length of a part of the base. A piece `^` also has the number, places and values of changed
+bytes. Only the saved states of earlier versions contain `^`, for bloom filters. Numbers in a piece
+have 4 bytes.
 """
 
 import struct
@@ -18,14 +19,14 @@ _ANCHOR_BYTES: Final = 64
 
 
 class Assembled(NamedTuple):
-    """Message, and the part that resembles that of the previous one."""
+    """Message, and its part that resembles the previous message."""
 
     data: bytes
     history: bytes
 
 
 def difference(base: Assembled, message: Assembled) -> bytes | None:
-    """Return a message as a difference, or None if that saves little."""
+    """Return a message as a difference, or None if the difference saves few bytes."""
     data, history = message
     anchor = history[:_ANCHOR_BYTES]
     old, start = base.history.find(anchor), data.find(anchor)
@@ -42,7 +43,7 @@ def difference(base: Assembled, message: Assembled) -> bytes | None:
 
 
 def restored(base: bytes, difference: bytes) -> bytes:
-    """Return the message of its base and the difference."""
+    """Return the message that the base and the difference give."""
     pieces: list[bytes | bytearray] = []
     at = 0
     while at < len(difference):

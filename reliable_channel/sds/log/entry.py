@@ -1,4 +1,4 @@
-"""One entry of the log."""
+"""Entry of the log of a channel."""
 
 from sys import intern
 from typing import Final
@@ -6,11 +6,11 @@ from typing import Final
 from ..changes import LogKey, LogRow
 
 SHOWN_BYTES: Final = 60
-"""Characters of the content in `repr`."""
+"""Maximum number of content bytes in the `repr` of an entry."""
 
 
 class LogEntry:
-    """Own message, or delivered message of another participant."""
+    """Own message, or a delivered message of another participant."""
 
     __slots__ = ("content", "key", "lamport_timestamp", "message_id", "retrieval_hint", "sender_id")
 
@@ -32,7 +32,7 @@ class LogEntry:
 
     @property
     def row(self) -> LogRow:
-        """Return the values that a restart needs."""
+        """Return the values that are saved for a restart."""
         return (
             self.message_id,
             self.sender_id,

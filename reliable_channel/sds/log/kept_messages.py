@@ -1,7 +1,7 @@
-"""Wire messages in the state: own ones as differences, in groups.
+"""Wire messages in the saved state, with own messages as differences, in groups.
 
-Each message of a group except the first is written as the difference from the previous one. A group
-therefore leaves the state as a whole, when its last message has left the cache.
+Each message of a group, except the first, is saved as its difference from the previous message. A
+group therefore leaves the saved state as a whole, after its last message left the cache.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,11 +28,11 @@ class _DifferenceRow(NamedTuple):
 
 REPAIR_CACHE: Final = typed_table("repair_cache", _WholeRow)
 DIFFERENCES: Final = typed_table("repair_cache_differences", _DifferenceRow)
-"""Row of a message. `base` is the number of the previous message."""
+"""Table of messages that are saved as differences. `base` is the number of the previous message."""
 MAX_GROUP: Final = 64
-"""Messages of one group: the first one is 20 kB by default, which no other one may need longer."""
+"""Maximum number of messages in a group, whose first message has 20 kB by default."""
 SMALL_BYTES: Final = 2_048
-"""Maximum size of a message that is written whole."""
+"""Maximum size (bytes) of a message that is always written whole."""
 
 
 _Group = dict[str, bool]
@@ -40,7 +40,7 @@ _Group = dict[str, bool]
 
 
 class KeptMessages:
-    """Rows of the messages in a repair cache that survive a restart."""
+    """Saved messages of a repair cache, which survive a restart."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -51,7 +51,7 @@ class KeptMessages:
         """What the next own message may be a difference from."""
 
     def put(self, message_id: str, data: bytes, own: Assembled | None) -> None:
-        """Write a message. `own` has the parts of a message that this participant made."""
+        """Save a message of the cache. `own` has the parts of an own message."""
         self._number += 1
         if own is not None and len(data) > SMALL_BYTES:
             newest, self._newest = self._newest, (message_id, own)
@@ -67,7 +67,7 @@ class KeptMessages:
                 self._delete(list(group))
 
     def remove(self, message_id: str, messages: Mapping[str, SupportsBytes]) -> None:
-        """Delete a message. `messages` are those in the cache."""
+        """Delete a message from the saved state. `messages` are the messages in the cache."""
         group = self._groups.get(message_id, {})
         if message_id not in group:
             return
@@ -83,7 +83,8 @@ class KeptMessages:
             self._delete(list(group))
 
     def restore(self, whole: Iterable[Row], differences: Iterable[Row]) -> dict[str, bytes]:
-        """Restore the rows from before a restart. Return the messages, oldest first."""
+        """Restore the messages that were saved before a restart. Return the messages, oldest
+        first."""
         messages: dict[str, bytes] = {}
         by_number: dict[int, tuple[str, _Group]] = {}
         rows = [_DifferenceRow(*row[:2], None, row.data) for row in REPAIR_CACHE.read(whole)]

@@ -1,9 +1,9 @@
-"""Local log of a channel: messages ordered by Lamport timestamp, then message id by bytes.
+"""Local log of a channel, ordered by Lamport timestamp, then by the bytes of the message id.
 
-LIP 109, Deliver Message and Resolve Conflicts. A new message may belong in the middle. All
-participants that know the same messages have the same log, byte for byte.
+The order follows LIP 109 (Deliver Message and Resolve Conflicts). A new message may belong in the
+middle of the log. All participants that know the same messages have the same log, byte for byte.
 
-With an archive, memory contains only the newest entries, the window, and the archive contains all.
+With an archive, memory contains only the newest entries, and the archive contains all entries.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,17 +22,18 @@ from .entry import LogEntry
 from .root import LOG_SUMS, SUMMED_FROM, LogSums
 
 EVICTED_IDS: Final = 10_000
-"""Number of remembered evicted ids, so that no message waits for an evicted one. It is the number
-that one message may refer to."""
+"""Number of remembered ids of evicted messages, so that no message waits for an evicted message.
+One message may refer to as many ids as this number."""
 WINDOW_BYTES: Final = 64 * 1024 * 1024
-"""Bytes of content that stay in memory if there is an archive."""
+"""Content (bytes) that stays in memory if there is an archive."""
 BEFORE_ALL: Final[LogKey] = (-1, "")
-"""Key before all other keys."""
+"""Log place before all other places."""
 EVICTED: Final = Table("evicted_ids", (("message_id", "TEXT"),))
 
 
 class MessageLog:
-    """Ordered index over log entries. Every operation costs at most the logarithm of the length."""
+    """Log entries in order, with an index by message id. Every operation takes at most a time that
+    grows with the logarithm of the length."""
 
     def __init__(
         self,
@@ -85,14 +86,15 @@ class MessageLog:
             yield entries[message_id]
 
     def get(self, message_id: str) -> LogEntry | None:
-        """Return the entry of an id, or None."""
+        """Return the entry of a message id, or None."""
         entry = self.entries.get(message_id)
         if entry is None and self._blocks.total:
             entry = self._archive.get(message_id)
         return entry
 
     def insert(self, entry: LogEntry) -> int:
-        """Insert an entry. Return its position, counted from the oldest kept entry."""
+        """Insert an entry into the log. Return the position of the entry, counted from the oldest
+        kept entry."""
         order, blocks, key = self._order, self._blocks, entry.key
         if self._recorder.records:
             self._recorder.log(entry.row)
@@ -117,7 +119,8 @@ class MessageLog:
         return self._blocks.total + place
 
     def set_retrieval_hint(self, message_id: str, retrieval_hint: bytes) -> bool:
-        """Note how others may retrieve a message. Return True if that was not known yet."""
+        """Note the hint by which other participants can retrieve a message from Store. Return True
+        if the hint was not known yet."""
         entry = self.get(message_id)
         if entry is None or entry.retrieval_hint is not None:
             return False
@@ -148,11 +151,11 @@ class MessageLog:
 
     @property
     def is_archived(self) -> bool:
-        """True if an archive also has entries. They include written entries that are withdrawn."""
+        """True if there is an archive that has older entries."""
         return self._archive is not NO_ARCHIVE
 
     def was_evicted(self, message_id: str) -> bool:
-        """Return True if a message was in the log and is remembered as evicted."""
+        """Return True if a message was evicted from the log and its id is remembered."""
         return message_id in self._evicted_ids
 
     def is_known(self, message_id: str) -> bool:
@@ -162,7 +165,7 @@ class MessageLog:
         return self._blocks.total > 0 and self._archive.get(message_id) is not None
 
     def forget_before(self, lamport_timestamp: int) -> None:
-        """Evict older entries, in an archive by whole blocks."""
+        """Evict entries before a Lamport timestamp, from an archive in whole blocks."""
         order, blocks = self._order, self._blocks
         if blocks.total:
             self._trim(blocks.older_than(lamport_timestamp), 0)
@@ -177,15 +180,14 @@ class MessageLog:
         return [entries[message_id] for _, message_id in self._order[-count:]] if count else []
 
     def since(self, key: LogKey, most: int) -> list[LogEntry]:
-        """Return at most `most` entries in memory from a place on, oldest first."""
+        """Return at most `most` entries in memory from a place in the log on, oldest first."""
         entries, order = self.entries, self._order
         if most and entries and order[-1] == key:  # nearly always it is the newest one that changed
             return [entries[key[1]]]
         return [entries[message_id] for _, message_id in islice(order.irange(key), most)]
 
     def keys_between(self, start_ms: int, end_ms: int) -> Iterator[LogKey]:
-        """Return the keys from one Lamport timestamp up to but not including another one, in log
-        order."""
+        """Return the log places from one Lamport timestamp to before another, in log order."""
         if self._blocks.total:
             until = min((end_ms, ""), self._order[0])
             yield from (entry.key for entry in self._archive.entries((start_ms, ""), until))
@@ -195,7 +197,8 @@ class MessageLog:
         """Return the hex sha256 over Lamport timestamp, ids and content of all entries, in log
         order.
 
-        Each field follows its length, so that two different logs cannot have the same bytes.
+        Each field follows its length, so two different logs always give different input to the
+        hash.
         """
         total = sha256()
         for entry in self:
@@ -212,7 +215,7 @@ class MessageLog:
     def restore(
         self, newest: list[LogEntry], blocks: list[Row], evicted: list[Row], horizon: LogKey | None
     ) -> None:
-        """Restore the log from before a restart with the newest entries, oldest first."""
+        """Restore the saved log, with the newest entries, oldest first."""
         newest = newest[-self._window :]
         self.entries = {entry.message_id: entry for entry in newest}
         self.touched = self.watched_from = BEFORE_ALL
@@ -224,8 +227,7 @@ class MessageLog:
             self._blocks.restore(blocks, self._archive, newest[0].key)
 
     def restore_from(self, tables: Tables, newest: Sequence[LogEntry]) -> None:
-        """Restore the log from before a restart with the recorded changes and the newest entries,
-        oldest first."""
+        """Restore the saved log from its tables, with the newest entries, oldest first."""
         values = {row[0]: row[1] for row in tables.get(CHANNEL.name, ())}
         lamport_timestamp = values.get("horizon_lamport_timestamp")
         message_id = values.get("horizon_message_id")

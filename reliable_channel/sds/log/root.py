@@ -1,11 +1,11 @@
-"""Root of a log: count and fingerprint of a range of the log, for comparing logs.
+"""Root of a range of the log, which is its message count and fingerprint, for comparing logs.
 
-References reach back only to the newest messages, so a participant cannot learn of an older missing
-message by reference. Equal roots mean equal logs in the range.
+References reach back only to the newest messages, so an older missing message stays unnoticed.
+Equal roots mean equal logs in the range.
 
-A fingerprint is a sum of hashes, not their XOR, which linear algebra can forge. Sums are kept for
-each second of Lamport time. A root therefore reads no single message. A new message costs one
-addition and one row of the state, and a restart reads no messages.
+A fingerprint is a sum of hashes, because linear algebra can forge an XOR of hashes. The log keeps a
+sum for each second of Lamport time. A root therefore reads no message. A new message costs one
+addition and one saved row, and a restart reads no messages.
 """
 
 from bisect import bisect_left, insort
@@ -19,12 +19,12 @@ from ..changes import CHANNEL, NO_RECORDER, LogKey, Recorder, Row, typed_table
 
 SECOND_MS: Final = 1_000
 MAX_SECONDS: Final = 5_000
-"""Maximum number of seconds with messages and a sum. Beyond it, the oldest tenth is not compared
+"""Maximum number of seconds that have a sum. If there are more, the oldest tenth is not compared
 any more."""
 FINGERPRINT_BYTES: Final = 16
 SHORT_BYTES: Final = 8
-"""Bytes of a message hash in lists. If two messages were made with equal hashes, they are not
-repaired in this way, without other harm."""
+"""Length (bytes) of a message hash in lists. If two messages have equal short hashes,
+reconciliation does not repair them."""
 _SUM_BYTES: Final = 32
 _MODULUS: Final = 1 << 8 * _SUM_BYTES
 
@@ -37,7 +37,7 @@ class _SumRow(NamedTuple):
 
 LOG_SUMS: Final = typed_table("log_sums", _SumRow)
 SUMMED_FROM: Final = "summed_from"
-"""Row of `CHANNEL` with the second from which all messages are counted."""
+"""Key in the table `CHANNEL` of the second from which all messages are counted."""
 
 _Sum = tuple[int, int]
 """How many messages, and the sum of their hashes."""
@@ -45,13 +45,13 @@ _NOTHING: Final = (0, 0)
 
 
 def key_hash(key: LogKey) -> bytes:
-    """Return the hash of a message for fingerprints and lists."""
+    """Return the hash of a message's place in the log, for fingerprints and lists."""
     return sha256(f"{key[0]} {key[1]}".encode()).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class LogRoot:
-    """Contents of a log from second `start` up to but not including second `end` of Lamport
+    """Count and fingerprint of the messages from second `start` to before second `end` of Lamport
     time."""
 
     start: int
@@ -62,7 +62,7 @@ class LogRoot:
 
 @dataclass(frozen=True, slots=True)
 class ListedIds:
-    """Messages of a range, by the first bytes of their hashes."""
+    """Messages of a range, listed by the first bytes of their hashes."""
 
     start: int
     end: int
@@ -75,18 +75,18 @@ class ListedIds:
 
 @dataclass(frozen=True, slots=True)
 class Reconciling:
-    """Part of a sync message that reconciles logs."""
+    """Content of a sync message that reconciles logs."""
 
     roots: tuple[LogRoot, ...] = ()
     lists: tuple[ListedIds, ...] = ()
     bundle: tuple[bytes, ...] = ()
-    """Whole messages, as they were first broadcast."""
+    """Whole messages, encoded as they were first broadcast."""
     packed: bytes = b""
-    """Whole messages in compressed form."""
+    """Whole messages in one compressed byte string."""
 
 
 class LogSums:
-    """Sums of hashes of one log."""
+    """Sums of the message hashes of one log, by second."""
 
     def __init__(self, recorder: Recorder = NO_RECORDER) -> None:
         self._recorder = recorder
@@ -102,7 +102,7 @@ class LogSums:
         """Of the first 0, 1, 2, … seconds together, as far as they were needed and still hold."""
 
     def change(self, key: LogKey, sign: int) -> None:
-        """Note that a message entered the log (1), or was removed (-1)."""
+        """Note that a message entered the log (`sign` 1), or was removed (`sign` -1)."""
         self.changes += 1
         second = key[0] // SECOND_MS
         if second < self.start:
@@ -121,7 +121,7 @@ class LogSums:
             self.forget_until(self._seconds[self.max_seconds // 10] * SECOND_MS)
 
     def forget_until(self, lamport_timestamp: int) -> None:
-        """Note that messages up to this timestamp left the log, or are not counted."""
+        """Note that messages up to this Lamport timestamp left the log, or are not counted."""
         start = lamport_timestamp // SECOND_MS + 1
         if start <= self.start:
             return
@@ -135,14 +135,15 @@ class LogSums:
         self._before = [_NOTHING]
 
     def restore(self, rows: Sequence[Row], start: int) -> None:
-        """Restore the sums from before a restart, of the messages from second `start` on."""
+        """Restore the saved sums of the messages from second `start` on."""
         self.start = start
         for second, count, hashes in LOG_SUMS.read(rows):
             self._sums[second] = count, int.from_bytes(hashes)
         self._seconds = sorted(self._sums)
 
     def root(self, start: int, end: int) -> LogRoot:
-        """Return the root of a range. `start` must not be before the start of the sums."""
+        """Return the root of a range of the log. `start` must not be before the first second that
+        has a sum."""
         before, first, last = self._before, self._place(start), self._place(max(start, end))
         self._sum_up_to(last)
         count = before[last][0] - before[first][0]
@@ -151,7 +152,7 @@ class LogSums:
         return LogRoot(start, end, count, digest[:FINGERPRINT_BYTES])
 
     def split(self, start: int, end: int, parts: int) -> list[tuple[int, int]]:
-        """Divide a range into a limited number of parts with about the same number of messages."""
+        """Divide a range into at most `parts` parts with about the same number of messages."""
         first, last = self._place(start), self._place(end)
         self._sum_up_to(last)
         before = self._before

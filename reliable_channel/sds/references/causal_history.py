@@ -1,4 +1,4 @@
-"""Causal history of a message: the last entries of the log, each encoded once."""
+"""Encoder of causal histories, which keeps the last entries of the log encoded."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
@@ -11,16 +11,15 @@ from ..log.log import BEFORE_ALL, MessageLog
 from ..message import HistoryEntry
 
 SPARE: Final = 100
-"""Entries that are kept besides those of an own message, because other logs reach back slightly
-further."""
+"""Number of kept entries besides those of an own message, because other logs reach back further."""
 
 
 class CausalTail:
     """Newest entries of the log in their encoded form.
 
-    A message with 200 entries costs one copy to send. Participants have the same log, so the
-    history of a received message is nearly always part of these bytes. Its ids are then known
-    without decoding.
+    With this form, sending a message with 200 entries costs one copy. Participants have the same
+    log, so the history of a received message is nearly always part of these bytes. The ids of such
+    a history are then known without decoding.
     """
 
     def __init__(
@@ -41,11 +40,11 @@ class CausalTail:
         self._bytes = bytearray()
 
     def encoded(self, *, is_sync: bool = False) -> bytes:
-        """Return the references of the next message as the bytes of a causal history field: the
-        last `size` entries of the log, oldest first.
+        """Return the encoded causal history of the next message, with its last log entries, oldest
+        first.
 
-        Beyond `limit_bytes` the oldest are left out. Otherwise one participant with a very long id
-        could make the messages of all participants too long.
+        If the bytes exceed `limit_bytes`, the oldest entries are left out. Without this limit, one
+        participant with a very long id could make all messages too long.
         """
         self._catch_up()
         starts, count = self._starts, min(self._size, len(self._log))
@@ -55,7 +54,7 @@ class CausalTail:
 
     def common(self, data: bytes, start: int, end_of_first: int) -> tuple[Sequence[str], int]:
         """Return the ids of encoded entries from `start` on that are here in the same order, and
-        their end. `end_of_first` is the end of the first entry."""
+        where they end. `end_of_first` is the end of the first encoded entry."""
         self._catch_up()
         own, starts = self._bytes, self._starts
         offset = own.find(data[start:end_of_first])
@@ -101,5 +100,5 @@ class CausalTail:
 
 
 def history_entry(entry: LogEntry) -> HistoryEntry:
-    """Return the reference to a log entry for other participants."""
+    """Return the reference to a log entry, as other participants need it."""
     return HistoryEntry(entry.message_id, entry.retrieval_hint, entry.sender_id)

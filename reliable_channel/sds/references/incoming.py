@@ -1,8 +1,8 @@
 """Buffer of messages with unmet causal dependencies (LIP 109, Periodic Incoming Buffer Sweep).
 
-It has three tables: parked messages, ids that a message waits for, and ids known only by reference.
-The latter are searched ("missing") or wait for their turn ("queued"). A message whose dependency is
-parked waits for the delivery of that message, not for its arrival.
+The buffer has tables of parked messages, of awaited ids, and of ids known only by reference. An id
+known only by reference is searched ("missing") or waits for its turn ("queued"). A message whose
+dependency is parked waits for the delivery of the dependency, not for its arrival.
 """
 
 from collections import OrderedDict
@@ -17,12 +17,12 @@ from ..states import OnTransition, Trigger, unchecked
 from .queued import Batch, QueuedReferences
 
 REFERENCE_BYTES: Final = 400
-"""Memory counted for each unmet dependency of a message, besides its bytes. A reference needs two
-bytes on the wire, but here a string and its places in two tables."""
+"""Memory (bytes) that is counted for each unmet dependency of a message. A reference needs two
+bytes on the wire, but a string and two table places in memory."""
 
 MAX_NAMED: Final = 200
-"""Maximum number of references that are listed when all are dropped. For more, only their number is
-given."""
+"""Maximum number of dropped references that are listed by id. If there are more, only their number
+is given."""
 
 
 class _ParkedRow(NamedTuple):
@@ -39,7 +39,7 @@ class _LostRow(NamedTuple):
 
 
 class MissingRow(NamedTuple):
-    """Missing message, and the sender that referred to it first."""
+    """Missing message, and the sender that first referred to it."""
 
     message_id: str
     sender_id: str | None
@@ -49,32 +49,32 @@ class MissingRow(NamedTuple):
 
 
 PARKED: Final = typed_table("parked_messages", _ParkedRow)
-"""Rows of parked messages. Their dependencies follow from their causal histories and the two tables
-below."""
+"""Table of parked messages. The dependencies of a parked message follow from its causal history and
+other tables."""
 MISSING: Final = typed_table("missing_messages", MissingRow)
 LOST: Final = typed_table("lost_messages", _LostRow)
 
 
 @dataclass(slots=True)
 class ArrivedMessage:
-    """Message on its way to the log."""
+    """Received message that is not in the log yet."""
 
     message: Message
     data: bytes
-    """Message as received, for SDS-R."""
+    """Bytes of the message as received, for SDS-R."""
     retrieval_hint: bytes | None
     lost: list[HistoryEntry] = field(default_factory=list)
-    """Dependencies that the message does not wait for any more."""
+    """Dependencies for which the message no longer waits."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ParkedMessage(ArrivedMessage):
-    """Message that waits for others."""
+    """Message that waits for other messages."""
 
     arrived_ms: int
     unmet: set[str]
     size_bytes: int = 0
-    """Memory counted while the message waits."""
+    """Memory (bytes) that is counted while the message waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,27 +84,27 @@ class MissingEntry:
     entry: HistoryEntry
     since_ms: int
     referrer_id: str = ""
-    """Sender that referred to it first."""
+    """Sender of the first message that referred to the missing message."""
 
     @property
     def row(self) -> Row:
-        """Return the values that a restart needs."""
+        """Return the values that are saved for a restart."""
         return (*reference_row(self.entry), self.since_ms, self.referrer_id)
 
 
 def reference_row(entry: HistoryEntry) -> tuple[str, str | None, bytes | None]:
-    """Return the columns of a reference to a message."""
+    """Return the columns of a table row for a reference to a message."""
     return entry.message_id, entry.sender_id, entry.retrieval_hint
 
 
 def missing_entry(row: MissingRow) -> MissingEntry:
-    """Return the missing message of a row."""
+    """Return the missing message that a table row describes."""
     entry = HistoryEntry(row.message_id, row.retrieval_hint, row.sender_id)
     return MissingEntry(entry, row.since_ms, row.referrer_id)
 
 
 class IncomingBuffer:
-    """Parked messages, their dependencies, and their waiting times."""
+    """Messages that wait for their dependencies, and the missing dependencies."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class IncomingBuffer:
         self._lost_limit = lost_limit
 
     def park(self, parked: ParkedMessage) -> None:
-        """Keep a message until its `unmet` dependencies are delivered."""
+        """Keep a message until the dependencies in `unmet` are delivered."""
         self._recorder.put(
             PARKED,
             parked.message.message_id,
@@ -147,8 +147,8 @@ class IncomingBuffer:
         self._wait(parked)
 
     def waiting(self) -> list[tuple[LogKey, bool]]:
-        """Return the keys of the waiting messages in order. Each has True if it waits for a message
-        that is not parked."""
+        """Return the places of the waiting messages in log order. Each place comes with True if the
+        message waits for a message that has not arrived."""
         return sorted(
             (
                 (parked.message.lamport_timestamp or 0, message_id),
@@ -174,12 +174,13 @@ class IncomingBuffer:
 
     @property
     def reference_count(self) -> int:
-        """Number of messages that count towards the limit of missing messages."""
+        """Number of missing and queued messages, which must stay below the limit of missing
+        messages."""
         return len(self.missing) + self.queued.size
 
     def note_missing(self, entry: HistoryEntry, now_ms: int, referrer_id: str = "") -> None:
-        """Remember that a message is missing. The reference counts for the referrer with the
-        fewest."""
+        """Remember that a message is missing. If several senders refer to the message, the sender
+        with the fewest references pays for it."""
         message_id = entry.message_id
         if message_id in self.missing:
             self.references.claim(message_id, referrer_id)
@@ -192,17 +193,17 @@ class IncomingBuffer:
         self._recorder.put(MISSING, *missing.row)
 
     def waits_for(self, message_id: str) -> bool:
-        """Return True if a parked message waits for this one."""
+        """Return True if a parked message waits for this message."""
         return message_id in self._dependants
 
     def missing_for_ms(self, message_id: str, now_ms: int) -> int | None:
-        """Return how long a message has been missing, or None if it is not missing."""
+        """Return how long a message has been missing (ms), or None if it is not missing."""
         queued = self.queued.get(message_id) if self.queued.size else None
         missing = self.missing.get(message_id) or queued
         return None if missing is None else now_ms - missing.since_ms
 
     def arrived(self, message_id: str) -> None:
-        """Remove a message from the missing and lost ones, even if it cannot be delivered yet."""
+        """Note that a message arrived, so that it is no longer missing or lost."""
         self._found(message_id)
         if self.lost.pop(message_id, None):
             self._recorder.delete(LOST, message_id)
@@ -211,7 +212,7 @@ class IncomingBuffer:
         self, message_id: str, lost: HistoryEntry | None = None
     ) -> list[ParkedMessage]:
         """Note that a message was delivered, or is `lost`. Return the messages that waited only for
-        it."""
+        this message."""
         if self.queued.size:
             self._seen(message_id)
         ready = []
@@ -225,7 +226,8 @@ class IncomingBuffer:
         return ready
 
     def give_up(self, entry: HistoryEntry) -> list[ParkedMessage]:
-        """Stop waiting for a message. Return the messages that waited only for it."""
+        """Declare a missing message lost. Return the messages that waited only for the lost
+        message."""
         message_id = entry.message_id
         self._found(message_id)
         if message_id not in self.parked:  # it waits for one that waits for it, and comes next
@@ -236,18 +238,18 @@ class IncomingBuffer:
         return self.mark_delivered(message_id, entry)
 
     def forget_missing(self, message_id: str) -> list[ParkedMessage]:
-        """Stop waiting for a message to make room, until another message refers to it. Return the
-        messages that waited only for it."""
+        """Stop waiting for a missing message to make room, until another message refers to it.
+        Return the messages that waited only for this missing message."""
         entry = self.missing[message_id].entry
         self._found(message_id)
         return self.mark_delivered(message_id, entry)
 
     def forget_queued(self, batch: Batch) -> tuple[list[ParkedMessage], int]:
-        """Stop waiting for a batch of references. Return the messages that waited only for it, and
-        the number of dropped references.
+        """Drop a batch of queued references. Return the messages that waited only for these
+        references, and the number of dropped references.
 
-        References that other messages also wait for stay, and count for the senders of these
-        messages. Otherwise a flooder that is first to name them would cause their removal.
+        A reference that other messages also wait for stays, and counts for the sender of such a
+        message. A flooder that is the first to refer to a message can thus not cause its removal.
         """
         kept = self._drop_batch(batch)
         if batch.is_parked:
@@ -286,7 +288,7 @@ class IncomingBuffer:
         return found
 
     def take(self, message_id: str) -> ParkedMessage:
-        """Remove a message that is about to be delivered."""
+        """Remove a parked message that is about to be delivered."""
         parked = self.parked.pop(message_id)
         self._recorder.delete(PARKED, message_id)
         self.size_bytes -= parked.size_bytes
@@ -295,7 +297,7 @@ class IncomingBuffer:
         return parked
 
     def evict(self, message_id: str) -> ParkedMessage:
-        """Remove a waiting message, to make room or because it was forged."""
+        """Remove a parked message, to make room or because it was forged."""
         parked = self.parked[message_id]
         listed = self._listed(parked)
         self.take(message_id)
@@ -311,7 +313,7 @@ class IncomingBuffer:
         return parked
 
     def restore_references(self, missing: Iterable[Row], lost: Iterable[Row]) -> None:
-        """Restore the missing and lost messages from before a restart."""
+        """Restore the missing and lost messages that were saved before a restart."""
         known = sorted(map(missing_entry, MISSING.read(missing)), key=lambda entry: entry.since_ms)
         for entry in known:
             self.missing[entry.entry.message_id] = entry
@@ -325,10 +327,11 @@ class IncomingBuffer:
         queued: Iterable[Row],
         is_known: Callable[[str], bool],
     ) -> None:
-        """Restore the waiting messages from before a restart, with their whole causal histories.
+        """Restore the parked messages that were saved before a restart, with their whole causal
+        histories.
 
-        If a message had references that were not searched, all of its otherwise unknown references
-        count as such. Later it shows which of them are in the log.
+        If some references of a message were queued, all its unknown references become queued. A
+        later search finds the references that are in the log.
         """
         waiting = sorted(messages, key=lambda parked: parked.arrived_ms)
         known = {parked.message.message_id for parked in waiting} | self.missing.keys()
@@ -369,7 +372,8 @@ class IncomingBuffer:
         return found
 
     def deadlocked(self, now_ms: int, timeout_ms: int) -> list[ParkedMessage]:
-        """Return overdue messages that wait for no missing message, in log order. They form cycles.
+        """Return overdue parked messages that wait for no missing message, in log order. The
+        messages wait for each other in a cycle.
 
         No honest participant makes a cycle, because a message cannot refer to a later one.
         """
@@ -404,12 +408,12 @@ class IncomingBuffer:
 
 
 def charge_bytes(parked: ParkedMessage) -> int:
-    """Return the memory of a message while it waits."""
+    """Count the memory of a message while it waits, and return it (bytes)."""
     return len(parked.data) + REFERENCE_BYTES * len(parked.unmet)
 
 
 def in_log_order(parked: Iterable[ParkedMessage]) -> list[ParkedMessage]:
-    """Sort by Lamport timestamp, then message id."""
+    """Sort messages by Lamport timestamp, then by message id."""
     return sorted(parked, key=_log_order)
 
 

@@ -1,10 +1,11 @@
-"""Joining a conversation that has gone on for long.
+"""Joining a conversation that began long ago.
 
-A newcomer hears references to earlier messages. A reference does not tell when its message was
-sent, nor if it can still be found. For a while, a newcomer therefore assumes that unknown messages
-were sent before it joined. No message waits for them, and they never count as lost. They are still
-searched without urgency, because one may have been lost right after joining. If found, that one is
-delivered, and an earlier one is dropped.
+A newcomer hears references to messages that were sent before it joined. A reference does not tell
+when its message was sent, nor if the message can still be found. For a while, a newcomer therefore
+assumes that unknown messages were sent before it joined. No message waits for these earlier
+messages, and they never count as lost. The newcomer still searches earlier messages, because a
+message may be lost right after the join. If a message is found, it is delivered if sent after the
+join, and otherwise dropped.
 """
 
 from collections import OrderedDict
@@ -23,7 +24,7 @@ HISTORIC: Final = Table("settled_earlier", (("message_id", "TEXT"),))
 
 
 class Joining:
-    """Messages that a participant did not ask for."""
+    """Start of the wanted messages, and ids of messages from before the start."""
 
     def __init__(
         self, limit: int, recorder: Recorder = NO_RECORDER, on_transition: OnTransition = unchecked
@@ -46,23 +47,23 @@ class Joining:
         self._recorder.put(CHANNEL, "presume_until_ms", presume_until_ms)
 
     def is_unwanted(self, lamport_timestamp: int) -> bool:
-        """Return True if a message is older than requested."""
+        """Return True if a message is older than the messages that the participant wants."""
         return lamport_timestamp < self.wanted_from
 
     def presumes(self, now_ms: int) -> bool:
-        """Return True if unknown references now count as references to earlier messages."""
+        """Return True if unknown references now count as references to messages before the join."""
         return now_ms < self._presume_until_ms
 
     def __contains__(self, message_id: str) -> bool:
         return message_id in self.presumed or message_id in self.historic
 
     def known(self, message_ids: KeysView[str]) -> set[str]:
-        """Return the ids that count as earlier messages, out of the given ones."""
+        """Return those of the given ids that count as messages before the join."""
         return message_ids & self.presumed.keys() | self.historic.known(message_ids)
 
     def is_earlier(self, entry: HistoryEntry, now_ms: int) -> bool:
-        """Return True if no message need wait for a reference. While joining, assume so for unknown
-        ones."""
+        """Return True if no message needs to wait for a reference. While the participant joins, no
+        message needs to wait for an unknown reference."""
         message_id = entry.message_id
         if message_id in self:
             return True
@@ -77,18 +78,18 @@ class Joining:
         return True
 
     def arrived(self, message_id: str) -> None:
-        """Note that a message assumed to be earlier is wanted."""
+        """Note that a message arrived that was assumed to be from before the join."""
         if self.presumed.pop(message_id, None):
             self._recorder.delete(PRESUMED, message_id)
 
     def mark_historic(self, message_id: str) -> None:
-        """Note that a message was sent before the join, and stop the search. The oldest ids are
-        evicted."""
+        """Note that a message was sent before the join, and stop the search for it. The oldest ids
+        are evicted."""
         self.arrived(message_id)
         self.historic.add(message_id)
 
     def expire(self, now_ms: int, timeout_ms: int) -> None:
-        """Stop the search for messages that were not found in time."""
+        """Stop the search for messages that were not found within `timeout_ms`."""
         while self.presumed:
             message_id, missing = next(iter(self.presumed.items()))
             if now_ms - missing.since_ms <= timeout_ms:
@@ -97,7 +98,7 @@ class Joining:
             self._on_transition(message_id, Trigger.TIMEOUT)
 
     def restore(self, wanted_from: int, presume_until_ms: int, tables: Tables) -> None:
-        """Take part as before a restart."""
+        """Restore the start of the wanted messages that was saved before a restart."""
         self.wanted_from = wanted_from
         self._presume_until_ms = presume_until_ms
         presumed = PRESUMED.read(tables.get(PRESUMED.name, ()))

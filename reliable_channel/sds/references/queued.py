@@ -1,8 +1,8 @@
-"""References that wait for their search, in one batch for each message.
+"""References that wait to be searched, in one batch for each message.
 
-A reference only costs entries in a few dicts, which the batch makes and removes. Nine hundred
-references thus cost about as much as reading them. If there are too many, whole batches are
-dropped, from the participant with the most.
+A reference in a batch costs only entries in a few dicts. Queueing nine hundred references costs
+about as much as reading them. If too many references wait, whole batches of the participant with
+the most are dropped.
 """
 
 from collections import OrderedDict, deque
@@ -15,31 +15,33 @@ from ..message import HistoryEntry
 from ..shares import Shares
 
 UNSEEN: Final = Table("unseen_references", (("message_id", "TEXT"), ("since_ms", "INTEGER")))
-"""Rows of parked messages with queued references. Their causal histories show which ones."""
+"""Table of parked messages with queued references. The causal history of a parked message shows its
+queued references."""
 
 
 @dataclass(slots=True, eq=False)
 class Batch:
     carrier_id: str
-    """Message that has the references."""
+    """Id of the message that contains the references."""
     is_parked: bool
-    """True if the message waits for them. Sync messages do not."""
+    """True if the message waits for the references, which a sync message does not."""
     referrer_id: str
     payer: str
-    """Sender whose budget pays for their search."""
+    """Sender whose budget pays for the search, or "" for all senders without a signature."""
     since_ms: int
     ids: dict[str, int]
-    """Ids of the references, oldest first, with their places in the causal history."""
+    """Ids of the references, oldest first, with their positions in the causal history."""
     history: Callable[[], Sequence[HistoryEntry]]
-    """Function that reads the causal history again."""
+    """Function that decodes the causal history again."""
     data_size: int
-    """Memory counted besides the references, if only they keep the message's bytes."""
+    """Memory (bytes) of the message, if it is kept only for the references."""
     is_handed_on: bool = False
-    """True if they stay for the sake of other messages than the one that brought them."""
+    """True if the references stay only because other messages wait for them."""
 
     @property
     def size(self) -> int:
-        """Return the memory that is counted for the batch."""
+        """Number of references, plus the bytes of the message if only the references keep it in
+        memory."""
         return len(self.ids) + (0 if self.is_parked else self.data_size)
 
     @property
@@ -47,13 +49,13 @@ class Batch:
         return f"{id(self):x}"
 
     def newest(self, count: int) -> list[str]:
-        """Return the newest ids up to a limit, oldest first."""
+        """Return the newest ids of the batch, at most `count`, oldest first."""
         ids = list(self.ids)
         return ids[-count:] if count else []
 
 
 class QueuedReferences:
-    """Batches by id, by message, and by the budget that they wait for."""
+    """Batches of queued references, by id, by message and by budget."""
 
     def __init__(self, recorder: Recorder = NO_RECORDER) -> None:
         self.size = 0
@@ -79,11 +81,11 @@ class QueuedReferences:
         return iter(self._of_id)
 
     def known(self, message_ids: KeysView[str]) -> set[str]:
-        """Return the ids that are in a batch, out of the given ones."""
+        """Return those of the given ids that are in a batch."""
         return message_ids & self._of_id.keys()
 
     def add(self, batch: Batch) -> None:
-        """Add references, none of which is in a batch yet."""
+        """Add a batch of references, none of which is in another batch."""
         key, size = batch.key, batch.size
         self._batches[key] = batch
         self._sizes[key] = size
@@ -96,25 +98,26 @@ class QueuedReferences:
             self._recorder.put(UNSEEN, batch.carrier_id, batch.since_ms)
 
     def hand_on(self, batch: Batch, referrer_id: str, ids: dict[str, int]) -> None:
-        """Move some references of a dropped batch to another participant."""
+        """Move some references of a dropped batch to another participant, which then pays for
+        them."""
         self.add(
             replace(batch, referrer_id=referrer_id, ids=ids, is_parked=False, is_handed_on=True)
         )
 
     def get(self, message_id: str) -> Batch | None:
-        """Return the batch of an id."""
+        """Return the batch that contains a message id."""
         return self._of_id.get(message_id)
 
     def carried_by(self, carrier_id: str) -> Batch | None:
-        """Return the batch that a parked message waits for."""
+        """Return the batch of the references that a parked message waits for."""
         return self._of_carrier.get(carrier_id)
 
     def carriers(self) -> list[str]:
-        """Return the parked messages that wait for a batch."""
+        """Return the ids of the parked messages that wait for a batch."""
         return list(self._of_carrier)
 
     def remove(self, message_id: str) -> Batch | None:
-        """Remove an id. Return its batch."""
+        """Remove a message id from its batch, and return the batch."""
         batch = self._of_id.pop(message_id, None)
         if batch is not None:
             del batch.ids[message_id]
@@ -123,7 +126,7 @@ class QueuedReferences:
         return batch
 
     def drop(self, batch: Batch) -> None:
-        """Remove the rest of a batch."""
+        """Remove a batch with the ids that are left in it."""
         deque(map(self._of_id.__delitem__, batch.ids), maxlen=0)
         del self._batches[batch.key]
         queue = self._queues[batch.payer]
@@ -137,7 +140,7 @@ class QueuedReferences:
             self._recorder.delete(UNSEEN, batch.carrier_id)
 
     def heaviest(self) -> Batch:
-        """Return the oldest batch of the participant with the most references."""
+        """Return the oldest batch of the participant that has the most references."""
         return self._batches[self._shares.first_to_go()]
 
     def oldest(self) -> Batch | None:
@@ -145,11 +148,11 @@ class QueuedReferences:
         return next(iter(self._batches.values()), None)
 
     def payers(self) -> list[str]:
-        """Return the senders whose budgets are waited for."""
+        """Return the senders whose budgets batches wait for."""
         return list(self._queues)
 
     def next_of(self, payer: str) -> Batch | None:
-        """Return the next batch in turn, and put it last."""
+        """Return the next batch of a sender, and move the batch to the end of its queue."""
         queue = self._queues.get(payer)
         if not queue:
             return None

@@ -1,8 +1,9 @@
-"""Unknown references of a received message, their limits, and the rate at which they are searched.
+"""Limits of the unknown references in a received message, and of the rate at which they are
+searched.
 
-A reference costs its sender some bytes, and a receiver a hundred times as much work as a known one:
-table entries, a plan for a repair request, searches in Store. Messages known only by reference
-therefore enter these tables at a limited rate. Until then they wait in `queued.py`.
+A reference costs its sender some bytes, and a receiver table entries and searches in Store.
+Messages known only by reference therefore enter the tables at a limited rate. References that have
+not entered a table yet wait in `queued.py`.
 """
 
 from collections import OrderedDict
@@ -16,27 +17,27 @@ from ..message import HistoryEntry, LazyHistory, Message
 from ..options import CoreLimits
 
 CHECKED: Final = 200
-"""Newest references that are examined one by one when a message arrives, within the budget. It is
-the default number in a message."""
+"""Number of newest references that are looked up one by one when a message arrives. By default, a
+message has 200 references."""
 FOLLOWED_AT_ONCE: Final = 5
-"""Newest references of each message that are followed with any budget. LIP 173 uses fewer."""
+"""Number of newest references in each message that are followed even without a budget. LIP 173 uses
+fewer references."""
 FOLLOWED_BURST: Final = 1_000
-"""Further references that may be followed at once: as many as the longest causal history has."""
+"""Number of further references that may be followed at once, as many as the longest history has."""
 FOLLOWED_PER_S: Final = 50
-"""Further references that may be followed in each second afterwards."""
+"""Number of further references that may be followed in each second."""
 FOLLOW_INTERVAL_MS: Final = 250
-"""Interval in which waiting references are followed, as far as the budget permits."""
+"""Interval (ms) in which queued references are followed, as far as the budget permits."""
 
 
 @dataclass(slots=True)
 class UnknownReferences:
-    """References of a message that are not in the log, by their place in its causal history, oldest
-    first."""
+    """References of a message to messages outside the log, as positions in the causal history."""
 
     checked: Sequence[int] = ()
-    """Newest references. They are not in the archive."""
+    """Positions of the newest references, which are not in the archive either."""
     unchecked: Sequence[int] = ()
-    """References before these, which may be in the archive."""
+    """Positions of earlier references, which may be in the archive."""
 
     def __len__(self) -> int:
         return len(self.checked) + len(self.unchecked)
@@ -45,8 +46,8 @@ class UnknownReferences:
 def unknown_references(
     message: Message, log: MessageLog, room: Callable[[], int] = lambda: CHECKED
 ) -> UnknownReferences:
-    """Return the references to messages that were never in the log, usually none. The newest ones
-    that are not in memory, up to `room`, are looked up in the archive."""
+    """Return the references to messages that were never in the log (usually none). The newest
+    references, at most `room`, are also looked up in the archive."""
     in_memory, ids, history = log.entries, message.causal_ids, message.causal_history
     known = history.known if isinstance(history, LazyHistory) else 0
     # Nearly always; a loop in Python over 200 ids would be a fifth of what a message costs.
@@ -61,7 +62,7 @@ def unknown_references(
 def excess(
     message: Message, unknown: UnknownReferences, log: MessageLog, limits: CoreLimits
 ) -> str:
-    """Return the limit that a message exceeds (empty if it exceeds no limit).
+    """Return a text about the limit that a message exceeds, or an empty text.
 
     References to known messages cost nothing and are not counted.
     """
@@ -82,7 +83,7 @@ def excess(
 
 
 def is_too_long(entry: HistoryEntry) -> bool:
-    """Return True if the message refers to one that would be refused for its id."""
+    """Return True if an id or the retrieval hint in a reference is too long."""
     return (
         len(entry.message_id) > MAX_ID_BYTES
         or len(entry.sender_id or "") > MAX_ID_BYTES
@@ -91,8 +92,7 @@ def is_too_long(entry: HistoryEntry) -> bool:
 
 
 class ReferenceBudget:
-    """Budgets of followed references: one for each sender with a proven signature, and one shared
-    by all others."""
+    """Budgets for followed references, one for each proven sender and one for all other senders."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -100,13 +100,13 @@ class ReferenceBudget:
         """What is spent, and when that was noted; what is not spent at all is not kept."""
 
     def room(self, payer: str, now_ms: int) -> int:
-        """Return how many references `payer` may follow now. `payer` is a proven sender, or "" for
-        all others."""
+        """Return how many references may be followed now on the budget of `payer`. `payer` is a
+        proven sender, or "" for all other senders."""
         return FOLLOWED_BURST - int(self._spent_by(payer, now_ms) + 0.999)
 
     def spend(self, payer: str, count: int, now_ms: int) -> None:
-        """Note the number of followed references. If there are too many payers, the one that spent
-        longest ago is removed."""
+        """Charge a number of followed references to the budget of `payer`. If there are too many
+        payers, the payer whose last charge is oldest is removed."""
         self._spent[payer] = self._spent_by(payer, now_ms) + count, now_ms
         self._spent.move_to_end(payer)
         if len(self._spent) > self._limit:

@@ -1,8 +1,9 @@
 """Budget for the answers to repair requests of other participants.
 
-A request has about 70 bytes, and an answer is a whole message, broadcast to all. A participant that
-requests everything repeatedly could turn one sync message into megabytes. Each requester has a
-budget, and all share one, in messages and in bytes. Budgets refill evenly.
+A request has about 70 bytes, but its answer is a whole message, broadcast to all participants. A
+participant that requests everything repeatedly could turn one sync message into megabytes. Each
+requester has a budget, and all requesters share a further budget, in messages and in bytes. A
+budget refills at a constant rate.
 """
 
 from collections import OrderedDict
@@ -13,9 +14,10 @@ from ..events import RepairBudgetReached
 from ..options import RepairOptions
 
 PERIOD_MS: Final = 60_000
-"""Period of the budgets: a minute."""
+"""Period of the budgets (ms), which is a minute."""
 REQUESTERS: Final = 1_000
-"""Requesters whose spending is remembered. The one silent for longest starts over."""
+"""Number of requesters whose budgets are remembered. The requester that was silent for longest is
+removed first."""
 
 
 class _Meter:
@@ -58,7 +60,7 @@ class _Account:
 
 @dataclass(slots=True)
 class RepairBudget:
-    """Decision if an answer may be planned, and return of the cost of unnecessary ones."""
+    """Budgets that decide if an answer to a repair request may be planned."""
 
     options: RepairOptions
     _all: _Account = field(init=False)
@@ -71,7 +73,8 @@ class RepairBudget:
         self._all = _Account(options.answers_per_minute, options.answer_bytes_per_minute)
 
     def spend(self, requester_id: str, message_id: str, size_bytes: int, now_ms: int) -> bool:
-        """Pay for an answer. Return False if the budget of the requester or of all is spent."""
+        """Charge an answer to the budgets. Return False if the budget of the requester or of all
+        requesters is spent."""
         account = self._account(requester_id)
         if not account.has_left(now_ms) & self._all.has_left(now_ms):
             self._refused.append(message_id)
@@ -81,13 +84,14 @@ class RepairBudget:
         return True
 
     def give_back(self, requester_id: str, size_bytes: int) -> None:
-        """Take back the cost of an answer that another participant gave."""
+        """Return the cost of an answer to the budgets, because another participant gave the
+        answer."""
         self._all.spend(-1, -size_bytes)
         if account := self._accounts.get(requester_id):
             account.spend(-1, -size_bytes)
 
     def reached(self, requester_id: str, now_ms: int) -> RepairBudgetReached | None:
-        """Return events about refused requests, at most one a minute for each requester."""
+        """Return an event about refused requests, at most once a minute for each requester."""
         refused, self._refused = tuple(self._refused), []
         if not refused:
             return None
@@ -97,7 +101,7 @@ class RepairBudget:
     def report(
         self, sender_id: str, now_ms: int, refused: tuple[str, ...] = (), *, in_all: bool
     ) -> RepairBudgetReached | None:
-        """Return the event about a participant, unless there was one within a minute."""
+        """Return an event about a requester, unless there was an event within the last minute."""
         account = self._account(sender_id)
         reported_ms = account.reported_ms
         if reported_ms is not None and 0 <= now_ms - reported_ms < PERIOD_MS:

@@ -1,8 +1,8 @@
-"""Buffers of SDS-R: repair requests and answers of this participant (seed guide and LIP 109, SDS
-Repair).
+"""Buffers of SDS-R for repair requests and answers (seed guide and LIP 109, SDS Repair).
 
-Hashes of ids spread requests over `t_min` to `t_max` and answers over `t_max`. For each missing
-message, usually one participant asks and one answers. The original sender answers at once.
+Hashes of ids spread requests over the time from `t_min` to `t_max`, and answers over `t_max`. For
+each missing message, usually one participant asks and one participant answers. The original sender
+of the message answers at once.
 """
 
 from collections import OrderedDict
@@ -41,12 +41,13 @@ class _RepairResponseRow(NamedTuple):
 REPAIR_REQUESTS: Final = typed_table("repair_requests", _RepairRequestRow)
 REPAIR_RESPONSES: Final = typed_table("repair_responses", _RepairResponseRow)
 MAX_REST: Final = 10
-"""Longest rest of a request without an answer, in units of t_max: 20 minutes by default."""
+"""Longest pause before an unanswered request starts over, in units of t_max (20 minutes by
+default)."""
 
 
 def repair_hash(text: str) -> int:
-    """Return the first 8 bytes of sha256, big-endian. js-waku uses them, because the specification
-    names no hash."""
+    """Return the first 8 bytes of the sha256 of a text, as a big-endian number. js-waku uses
+    sha256, because the specification names no hash."""
     return int.from_bytes(sha256(text.encode()).digest()[:8])
 
 
@@ -54,7 +55,7 @@ def t_req(participant_id: str, message_id: str, now_ms: int, options: RepairOpti
     """Return the time at which `participant_id` asks for a missing message (guide §1, the corrected
     formula).
 
-    DIVERGES: js-waku divides by zero if `t_min` equals `t_max`. This function then returns `now +
+    DIVERGES: js-waku divides by zero if `t_min` equals `t_max`, but this function returns `now +
     t_min`.
     """
     span = options.t_max_ms - options.t_min_ms
@@ -73,8 +74,8 @@ def t_resp(
 
 
 def in_response_group(participant_id: str, sender_id: str, message_id: str, groups: int) -> bool:
-    """Return True if `participant_id` may answer (guide §3). Without a sender no participant
-    may."""
+    """Return True if `participant_id` may answer a request for a message of `sender_id` (guide §3).
+    If no sender is given, no participant may answer."""
     if not sender_id:
         return False
     if groups <= 1:
@@ -86,27 +87,26 @@ def in_response_group(participant_id: str, sender_id: str, message_id: str, grou
 
 
 def no_later(attempts: int) -> int:
-    """Return the time of a repeated request, by the formula of the first one."""
+    """Return the extra delay (ms) of a repeated request, which is 0 as for the first request."""
     return 0
 
 
 @dataclass(frozen=True, slots=True)
 class RepairTimers:
-    """Formulas of a peer family, with the arguments and results of the functions above."""
+    """Formulas of a peer family for the times of repair requests and answers."""
 
     t_req: Callable[[str, str, int, RepairOptions], int]
     t_resp: Callable[[str, str, str, int, RepairOptions], int]
     in_response_group: Callable[[str, str, str, int], bool]
     again_ms: Callable[[int], int] = no_later
-    """Function for the delay of a repeated request after T_req."""
+    """Function that returns the extra delay of a repeated request after T_req (ms)."""
 
 
 SPEC_TIMERS: Final = RepairTimers(t_req, t_resp, in_response_group)
 
 
 def response_groups(num_participants: int) -> int:
-    """Return the number of response groups for a channel of this size (LIP 109: `num_participants /
-    128`, at least 1)."""
+    """Return the number of response groups by LIP 109 (`num_participants / 128`, at least 1)."""
     return max(1, num_participants // 128)
 
 
@@ -125,7 +125,7 @@ class _Wanted:
 
 
 class OutgoingRepairBuffer:
-    """Planned repair requests: missing entries with their T_req."""
+    """Planned repair requests for missing messages, each with its T_req."""
 
     def __init__(
         self,
@@ -151,19 +151,18 @@ class OutgoingRepairBuffer:
         return len(self._wanted)
 
     def want(self, entry: HistoryEntry, now_ms: int, referrer_id: str = "") -> None:
-        """Plan a request for a referenced missing message, unless one is planned.
+        """Plan a request for a missing message, unless a request for it is planned.
 
-        An entry without attempts left rests for as long as it has been missing, at most `MAX_REST`
-        times t_max. Then it starts over, because participants that can answer may be reachable
+        An entry without attempts left rests as long as it has been missing, at most `MAX_REST`
+        times t_max. After the rest, the entry starts over, because participants may be reachable
         again. Recovery from an outage thus takes about as long as the outage, and a permanently
         lost message costs little. An entry without a sender is not requested, because no
         participant may answer (guide, edge case 4).
 
-        A full buffer evicts the entry that has rested longest. If none rests, it evicts the entry
-        due last of the referrers with the most entries, perhaps the new one. If room were made
-        first, each new entry would evict a waiting one. That one would return with a later T_req
-        and evict another, so none would ever be due. DIVERGES: js-waku evicts the one due last, of
-        all referrers.
+        A full buffer evicts the entry that has rested longest. If no entry rests, the buffer evicts
+        the last due entry of the referrers with the most entries. The evicted entry may be the new
+        entry. If each new entry evicted a waiting entry, no entry would ever be due. DIVERGES:
+        js-waku evicts the entry that is due last, of all referrers.
         """
         message_id = entry.message_id
         if not entry.sender_id or self._rests(message_id, now_ms):
@@ -186,17 +185,17 @@ class OutgoingRepairBuffer:
             self.remove(resting or self._timetable.first_to_evict())
 
     def remove(self, message_id: str) -> None:
-        """Remove an entry that was received."""
+        """Remove the entry of a message that was received."""
         if self._wanted.pop(message_id, None) is not None:
             self._timetable.remove(message_id)
             self._resting.pop(message_id, None)
             self._recorder.delete(REPAIR_REQUESTS, message_id)
 
     def due(self, now_ms: int) -> list[HistoryEntry]:
-        """Return the entries for the next message, lowest T_req first.
+        """Return the entries to request in the next message, lowest T_req first.
 
-        If too many are due, their referrers take turns. Otherwise false references, with ids made
-        to be due early, would delay all others.
+        If too many entries are due, their referrers take turns. In this way, false references with
+        ids that are due early cannot delay all other entries.
         """
         if not self._wanted:
             return []
@@ -207,22 +206,23 @@ class OutgoingRepairBuffer:
         return [self._wanted[message_id].entry for message_id in due]
 
     def is_due(self, now_ms: int) -> bool:
-        """Return True if a request is due."""
+        """Return True if a repair request is due."""
         due_ms = self._timetable.first_ms()
         return due_ms is not None and due_ms <= now_ms
 
     def asked(self, message_ids: Iterable[str], now_ms: int) -> None:
-        """Note that the entries are sent. Plan each again, because a request may be lost."""
+        """Note that requests for the given messages are sent. Plan each request again, because a
+        sent request may be lost."""
         for message_id in message_ids:
             self._wanted[message_id].heard.clear()
             self._count_attempt(message_id, now_ms)
 
     def requested_by_other(self, message_id: str, now_ms: int, requester_id: str = "") -> None:
-        """Note the request of another participant, which counts as an own attempt (guide, Receiving
+        """Note the request of another participant, which counts as an own request (guide, Receiving
         §3a).
 
-        DIVERGES: it counts once for each requester until this participant asks. Otherwise a
-        participant that asks without end would keep all others from asking.
+        DIVERGES: The request of another participant counts once, until this participant asks. A
+        participant that asks without end can thus not keep all others from asking.
         """
         if message_id not in self._timetable:
             return
@@ -232,19 +232,19 @@ class OutgoingRepairBuffer:
             self._count_attempt(message_id, now_ms)
 
     def pause(self, until_ms: int) -> None:
-        """Send no sync message for requests before that time."""
+        """Send no sync message with requests before the given time."""
         self._pauses_until_ms = until_ms
         self._plan_request(self._timetable.first_ms())
 
     def drop_expired(self, now_ms: int) -> None:
-        """Plan entries beyond `now + t_max` again (guide, edge case 2), because the clock was set
-        back."""
+        """Plan requests later than `now + t_max` again (guide, edge case 2), because the clock was
+        set back."""
         while (last := self._timetable.last()) and last[0] > now_ms + self._options.t_max_ms:
             self._timetable.remove(last[1])
             self._plan(last[1], self._t_req(last[1], now_ms, self._wanted[last[1]].attempts))
 
     def planned(self) -> dict[str, int]:
-        """Return T_req by message id."""
+        """Return the T_req of each planned request, by message id."""
         return dict(self._timetable.due_ms)
 
     def _count_attempt(self, message_id: str, now_ms: int) -> None:
@@ -281,7 +281,7 @@ class OutgoingRepairBuffer:
         self._record(message_id)
 
     def restore(self, rows: Iterable[Row]) -> None:
-        """Restore the requests from before a restart."""
+        """Restore the requests that were saved before a restart."""
         for row in REPAIR_REQUESTS.read(rows):
             entry = HistoryEntry(row.message_id, row.retrieval_hint, row.sender_id)
             wanted = _Wanted(entry, row.since_ms, row.referrer_id, row.attempts)
@@ -305,7 +305,7 @@ class OutgoingRepairBuffer:
 
 
 class IncomingRepairBuffer:
-    """Planned answers: requested ids with their T_resp."""
+    """Planned answers to repair requests, each with its T_resp."""
 
     def __init__(
         self,
@@ -332,11 +332,11 @@ class IncomingRepairBuffer:
     def request(
         self, entry: HistoryEntry, now_ms: int, requester_id: str = "", size_bytes: int = 0
     ) -> bool:
-        """Plan an answer to a request for a held message of `size_bytes`. Return True if it is
-        planned.
+        """Plan an answer to a request for a held message of `size_bytes`. Return True if an answer
+        is planned.
 
-        A message of another response group, a second answer, and one beyond the budget are not
-        planned. A full buffer evicts the answer due last, perhaps the new one.
+        A message of another response group, a second answer, or one over the budget gets no plan. A
+        full buffer evicts the answer that is due last, perhaps the new answer.
         """
         message_id, sender_id = entry.message_id, entry.sender_id or ""
         groups = self._options.num_response_groups
@@ -357,7 +357,8 @@ class IncomingRepairBuffer:
         return message_id in self._timetable
 
     def remove(self, message_id: str) -> None:
-        """Remove a request that another participant answered, without cost to the requester."""
+        """Remove a request that another participant answered, and give its cost back to the
+        requester."""
         self._forget(message_id)
         if paid := self._paid.pop(message_id, None):
             self.budget.give_back(*paid)
@@ -368,7 +369,7 @@ class IncomingRepairBuffer:
             self._recorder.delete(REPAIR_RESPONSES, message_id)
 
     def take_due(self, now_ms: int) -> list[str]:
-        """Remove and return the ids with a due answer."""
+        """Remove and return the message ids whose answer is due."""
         due = self._timetable.until(now_ms, len(self._timetable))
         for message_id in due:
             self._forget(message_id)
@@ -376,10 +377,10 @@ class IncomingRepairBuffer:
         return due
 
     def restore(self, rows: Iterable[Row]) -> None:
-        """Restore the planned answers from before a restart."""
+        """Restore the planned answers that were saved before a restart."""
         for message_id, t_resp_ms in REPAIR_RESPONSES.read(rows):
             self._timetable.add(message_id, t_resp_ms)
 
     def planned(self) -> dict[str, int]:
-        """Return T_resp by message id."""
+        """Return the T_resp of each planned answer, by message id."""
         return dict(self._timetable.due_ms)

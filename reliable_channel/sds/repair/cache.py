@@ -1,4 +1,4 @@
-"""Cache of wire messages for answers to repair requests."""
+"""Cache of wire messages, from which repair requests are answered."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
@@ -10,7 +10,8 @@ from ..log.kept_messages import KeptMessages
 
 
 class RepairCache:
-    """Newest wire messages, to answer requests. The number of bytes is limited.
+    """Newest wire messages of all participants, to answer repair requests. The total size in bytes
+    is limited.
 
     Args:
         evicted: called with the id of each message that leaves.
@@ -41,9 +42,10 @@ class RepairCache:
         durably: bool = False,
         own: Assembled | None = None,
     ) -> bool:
-        """Keep a message, with `durably` also beyond a restart. The oldest ones are evicted.
+        """Add a message to the cache, with `durably` also to the saved state. The oldest messages
+        are evicted.
 
-        Return True if it is kept and is new.
+        Return True if the message is new and not too large.
         """
         size_bytes = len(own.data if own else data)
         if size_bytes > self._limit_bytes or message_id in self._messages:
@@ -61,7 +63,7 @@ class RepairCache:
         return True
 
     def replace(self, message_id: str, data: bytes) -> None:
-        """Replace the draft of an own message, if it is here, by the sent bytes. The state keeps
+        """Replace the draft of an own message in the cache by the sent bytes. The saved state keeps
         the draft."""
         if (draft := self._messages.pop(message_id, None)) is None:
             return
@@ -70,21 +72,22 @@ class RepairCache:
             self._evict(message_id)
 
     def discard(self, message_id: str) -> None:
-        """Delete a message, also from the state."""
+        """Delete a message from the cache and from the saved state."""
         self._let_go(message_id)
         self._kept.remove(message_id, self._messages)
 
     def get(self, message_id: str) -> bytes | None:
-        """Return the bytes of a message, or None if they were evicted."""
+        """Return the bytes of a message, or None if the message is not in the cache."""
         data = self._messages.get(message_id)
         return None if data is None else bytes(data)
 
     def restore(self, whole: Iterable[Row], differences: Iterable[Row]) -> dict[str, bytes]:
-        """Read the kept messages from before a restart, oldest first. `fill` adds them here."""
+        """Read the messages that were saved before a restart, oldest first. `fill` adds the
+        returned messages to the cache."""
         return self._kept.restore(whole, differences)
 
     def fill(self, restored: Mapping[str, bytes]) -> None:
-        """Restore the kept messages from before a restart."""
+        """Add the messages that `restore` returned to the cache."""
         for message_id, data in restored.items():
             if not self.add(message_id, data):
                 self._evict(message_id)

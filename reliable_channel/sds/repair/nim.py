@@ -1,7 +1,8 @@
 """Times of repair requests and answers in the `nim` dialect (nim-sds, SDS-R).
 
-These are the formulas of `repair.py` with Nim's string hash. All participants of a channel should
-use one set. With different sets each still asks and answers in time, but two may do so at once.
+The formulas are those of `buffers.py`, but with the string hash of Nim. All participants of a
+channel should use the formulas of one dialect. With different formulas each participant still asks
+and answers in time, but two may do so at once.
 """
 
 from typing import Final
@@ -23,7 +24,7 @@ def nim_t_resp(
     participant_id: str, sender_id: str, message_id: str, now_ms: int, options: RepairOptions
 ) -> int:
     """Return the time at which `participant_id` answers a request for a message of `sender_id`.
-    Unlike in the specification, both factors are reduced before the multiplication."""
+    Unlike in the specification, both factors are reduced before they are multiplied."""
     t_max_ms = options.t_max_ms
     distance = _spread(string_hash(participant_id) ^ string_hash(sender_id), t_max_ms)
     return now_ms + remainder(distance * _spread(string_hash(message_id), t_max_ms), t_max_ms)
@@ -32,7 +33,8 @@ def nim_t_resp(
 def nim_in_response_group(
     participant_id: str, sender_id: str, message_id: str, groups: int
 ) -> bool:
-    """Return True if `participant_id` may answer. Without a sender no participant may."""
+    """Return True if `participant_id` may answer a request for a message of `sender_id`. If no
+    sender is given, no participant may answer."""
     if not sender_id:
         return False
     if groups <= 1:

@@ -1,7 +1,7 @@
-"""Framing between the socket and libp2p: none, or WebSocket.
+"""Framing between the socket and libp2p, which is WebSocket or empty.
 
-It has no I/O. The reader of a link removes frames, and its writer adds frames. Pongs and the
-closing frame leave with the writer, like all other data (T8).
+This module does no I/O. The reader of a link removes frames, and its writer adds frames. Pongs and
+the closing frame are sent by the writer, like all other data (T8).
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ from ..errors import ConnectionClosed, InvalidInput, LimitExceeded, PeerViolatio
 __all__ = ["Framing", "Plain", "WebSocketClient", "WebSocketServer"]
 
 PIECE_BYTES: Final = 64 * 1024
-"""Maximum size of a sent WebSocket message (T7)."""
+"""Maximum size of a sent WebSocket message (bytes, T7)."""
 MAX_FRAME_BYTES: Final = 1024 * 1024
-"""Maximum size of a received WebSocket message. go-libp2p and js-libp2p send smaller ones."""
+"""Maximum size of a received WebSocket message (bytes). go-libp2p and js-libp2p send smaller
+messages."""
 
 CONTROL_BYTES: Final = 64 * 1024
-"""Maximum number of a peer's control frames before it reads the answers to earlier ones."""
+"""Maximum size of a peer's control frames (bytes) while it does not read the answers."""
 FRAME: Final = 2
-"""Price of a WebSocket frame, besides its content."""
+"""Price of a WebSocket frame without its content (tokens)."""
 HEAD_END: Final = b"\r\n\r\n"
 _CONTROL, _MASKED, _LENGTH = 0x08, 0x80, 0x7F
 _LONGER: Final = {126: 2, 127: 8}
@@ -42,14 +43,15 @@ class Framing(Protocol):
     """Converter between bytes of the socket and bytes of libp2p."""
 
     cost: int
-    """Price of the frames that the last `receive` read. It is `TURN` or more if frames are left."""
+    """Price of the frames that the last `receive` read (tokens). The price is `TURN` or more if
+    frames are left."""
 
     @property
     def has_data_to_send(self) -> bool:
-        """True if `send` returns bytes even without data."""
+        """True if `send` returns bytes even when it is given no data."""
 
     def receive(self, data: bytes) -> bytes:
-        """Return the content of the peer's bytes.
+        """Return the content of the frames in the peer's bytes.
 
         Raises:
             PeerViolation: the peer broke the framing's rules.
@@ -57,7 +59,7 @@ class Framing(Protocol):
         """
 
     def send(self, data: bytes) -> bytes:
-        """Return the bytes for the socket."""
+        """Return the bytes to write to the socket for the given data."""
 
 
 class Plain:
@@ -65,11 +67,11 @@ class Plain:
     has_data_to_send = False
 
     def receive(self, data: bytes) -> bytes:
-        """Return the bytes as they are."""
+        """Return the received bytes unchanged."""
         return data
 
     def send(self, data: bytes) -> bytes:
-        """Return the bytes as they are."""
+        """Return the data to send unchanged."""
         return data
 
 
@@ -193,7 +195,7 @@ class WebSocketClient(_WebSocket):
 
 
 class WebSocketServer(_WebSocket):
-    """Framing of the listening side. It accepts any path, as go-libp2p does."""
+    """WebSocket framing of the listening side. The server accepts any path, as go-libp2p does."""
 
     def __init__(self, origins: Collection[str] = ()) -> None:
         """Args:

@@ -1,4 +1,4 @@
-"""A host: one identity, the protocols that it serves, and its connections.
+"""Host with one identity, the protocols that it serves, and its connections.
 
 async with Host(identity, handlers={"/echo/1": echo}) as host:
     link = await host.dial(Multiaddr.parse("/dns4/node.example/tcp/8000/wss/p2p/16Uiu2…"))
@@ -43,7 +43,7 @@ __all__ = ["Host", "HostLimits", "LinkEnded"]
 
 RANDOM_BYTES: Final = 64
 ACCEPT_PAUSE_S: Final = 0.1
-"""Pause before accepting again, after the process ran out of file descriptors."""
+"""Pause (s) before the host accepts again, after the process had no file descriptors left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,11 +55,11 @@ class HostLimits:
     """
 
     dial_ms: int = 15_000
-    """Time from the beginning of a dial to the first byte of libp2p. It covers DNS, TCP, TLS and
-    WebSocket."""
+    """Time (ms) from the start of a dial to the first byte of libp2p. The time includes DNS, TCP,
+    TLS and WebSocket."""
     connections: int = 200
-    """Maximum number of connections, including those before the peer proved its identity. Further
-    ones are closed."""
+    """Maximum number of connections, including connections of peers that are not identified yet.
+    The host closes further connections."""
     connections_by_address: int = 200
     """Maximum number of accepted connections from one IP address."""
 
@@ -74,15 +74,17 @@ class HostLimits:
 @dataclass(frozen=True, slots=True)
 class LinkEnded:
     peer_id: PeerId | None
-    """Peer id. None if the handshake failed."""
+    """Peer id, or None if the handshake failed."""
     reason: Libp2pError
-    """Reason for the end. A `PeerViolation` if the peer broke a rule or exceeded a limit."""
+    """Reason for the end of the connection. The reason is a `PeerViolation` if the peer broke a
+    rule or exceeded a limit."""
     address: str = ""
-    """IP address of a peer that dialled (empty for a dialled peer)."""
+    """IP address of a peer that dialled this host, or an empty text."""
 
 
 class Host:
-    """Dialler and listener. Leaving its async context closes every connection."""
+    """Host that dials other hosts and listens for connections. At the end of its `async with`
+    block, the host closes every connection."""
 
     def __init__(
         self,
@@ -152,7 +154,8 @@ class Host:
         await self._stack.aclose()
 
     async def dial(self, address: Multiaddr, *, ssl_context: ssl.SSLContext | None = None) -> Link:
-        """Connect to a peer. If the address names a peer, only that one is accepted.
+        """Connect to a peer by its address. If the address has a peer id, only that peer is
+        accepted.
 
         Raises:
             InvalidInput: the address cannot be dialled.
@@ -186,7 +189,8 @@ class Host:
         expected: PeerId | None = None,
         framing: Framing | None = None,
     ) -> Link:
-        """Speak libp2p over any byte stream, which the host closes. Return after the handshake.
+        """Connect by libp2p over a byte stream, which the host closes at the end. Return the link
+        after the handshake.
 
         Raises:
             ConnectionClosed: the handshake failed, or there are too many connections.
@@ -213,7 +217,8 @@ class Host:
         ssl_context: ssl.SSLContext | None = None,
         listener: SocketListener | None = None,
     ) -> Multiaddr:
-        """Listen at `/ip4/…/tcp/…`, `…/ws` or `…/wss`. Return the address with its port.
+        """Listen for connections at `/ip4/…/tcp/…`, `…/ws` or `…/wss`. Return the address with the
+        port that is used.
 
         Args:
             address: where.

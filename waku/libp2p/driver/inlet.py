@@ -1,5 +1,5 @@
-"""Inlets: streams on which only the peer sends. Each message is a call, and no stream needs a
-task."""
+"""Receivers of streams on which only the peer sends. Each message is a function call, so a stream
+needs no task."""
 
 from __future__ import annotations
 
@@ -16,29 +16,30 @@ __all__ = ["Inlet", "MessageSink"]
 
 
 BYTES: Final = 1_024
-"""Bytes that the price of a message adds for its frame."""
+"""Size (bytes) that is added to each message when its price is computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessageSink:
-    """Receiver of a protocol's messages, in place of a handler. `take` returns at once.
+    """Receiver of a protocol's messages, used in place of a handler. The function `take` must
+    return at once.
 
-    It suits peers that open a stream for each message, as go-waku does for filter pushes. It costs
-    a tenth of a task for each stream. There is no back-pressure, so `take` must limit what it
-    keeps.
+    A sink suits peers that open a stream for each message, as go-waku does for filter pushes. A
+    stream of a sink costs a tenth of a stream with a task. A sink has no back-pressure, so `take`
+    must limit what it keeps.
     """
 
     limit_bytes: int
-    """Maximum length of a message. A stream with a longer one is reset."""
+    """Maximum length of a message (bytes). A stream with a longer message is reset."""
     take: Callable[[Carrier, bytes], None]
-    """Function that is called with the link and each message. A `Libp2pError` resets the stream."""
+    """Function that is called with the link and each message. If the function raises a
+    `Libp2pError`, the stream is reset."""
     refuse: Callable[[Carrier, Libp2pError], None] = lambda _, __: None
-    """Function that is called with the link and the reason when an unreadable or too long message
-    resets a stream."""
+    """Function that is called with the link and the reason when a bad message resets a stream."""
 
 
 class Inlet:
-    """State of one stream of a sink."""
+    """State of one stream of a message sink."""
 
     def __init__(self, link: Carrier, stream_id: int, sink: MessageSink) -> None:
         self._link = link
@@ -47,13 +48,14 @@ class Inlet:
         self._reader = MessageReader(sink.limit_bytes, "message_bytes")
 
     def take(self, data: bytes) -> None:
-        """Pass on the messages that are complete."""
+        """Pass on all messages that are complete."""
         self._link.consumed(self._id, len(data))
         self._reader.feed(data)
         self.go_on()
 
     def go_on(self) -> None:
-        """Pass on messages until the turn ends. The link calls it again in the next turn."""
+        """Pass on messages until the turn of the connection ends. The link calls this method again
+        in the next turn."""
         budget = self._link.connection.budget
         while self._link.is_open:
             if budget.is_spent:
@@ -76,7 +78,7 @@ class Inlet:
             raise
 
     def take_end(self) -> None:
-        """End the sending half, too (T11)."""
+        """End the sending half of the stream, too (T11)."""
         self._link.connection.end(self._id)
         self._link.forget(self._id)
 

@@ -1,7 +1,8 @@
-"""One connection over a byte stream, with a task each for reading, writing and deadlines.
+"""Connection over a byte stream, with one task each for reading, writing and deadlines.
 
-Only the writer sends on the socket. If both peers sent from their readers, they would wait for each
-other on full sockets (T19). A cancelled sender would leave half a frame behind.
+Only the writing task sends on the socket. If both peers sent from their reading tasks, they would
+wait for each other on full sockets (T19). If a sending call were cancelled, it would leave half a
+frame behind.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ from .stream import Stream
 __all__ = ["Handler", "Link", "now_ms"]
 
 Handler = Callable[[Stream], Awaitable[None]]
-"""Function that serves a stream of the peer. The stream is ended when the function returns."""
+"""Function that serves a stream that the peer opened. The stream ends when the function returns."""
 
 PIECE_BYTES: Final = 16 * 1024
-"""Maximum number of bytes in one write. It is small, because even a slow peer must read them within
-`write_ms`."""
+"""Maximum size of one write (bytes). The size is small, because even a slow peer must read it
+within `write_ms`."""
 LINGER_S: Final = 10.0
-"""Time that a served stream waits for the peer's end before it is reset."""
+"""Time (s) for which a served stream waits for the peer's end before it is reset."""
 
 _SOCKET_FAILURES: Final = (
     anyio.EndOfStream,
@@ -54,7 +55,8 @@ _SOCKET_FAILURES: Final = (
 
 
 def now_ms() -> int:
-    """Return the time of the event loop, also inside a call of asyncio's loop. Tests replace it."""
+    """Return the time of the event loop (ms), even inside a callback of asyncio's loop. Tests
+    replace this function."""
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:
@@ -63,20 +65,21 @@ def now_ms() -> int:
 
 
 class Signal:
-    """Reusable alarm of one task. An event of anyio serves once, and costs more."""
+    """Reusable wake-up signal of one task. An event of anyio can be used only once, and costs
+    more."""
 
     def __init__(self) -> None:
         self._is_set = False
         self._event: anyio.Event | None = None
 
     def set(self) -> None:
-        """Wake the task now, or when it waits next."""
+        """Wake the task now, or when it next calls `wait`."""
         self._is_set = True
         if self._event is not None:
             self._event.set()
 
     async def wait(self) -> None:
-        """Return at the next `set`, or at once if it was called since the last return."""
+        """Return at the next `set`, or at once if `set` was called since the last return."""
         if not self._is_set:
             self._event = anyio.Event()
             try:
@@ -87,7 +90,7 @@ class Signal:
 
 
 class Link:
-    """Connection in use. `run` is its task."""
+    """Connection to a peer, whose task is the method `run`."""
 
     def __init__(
         self,
@@ -131,7 +134,7 @@ class Link:
 
     @property
     def peer_id(self) -> PeerId:
-        """Peer with a proven identity."""
+        """Peer id with a proven identity."""
         assert self.connection.remote is not None, "known once the link is `ready`"
         return self.connection.remote.peer_id
 
@@ -160,7 +163,7 @@ class Link:
         return stream
 
     def close(self, reason: Libp2pError | None = None) -> None:
-        """End the connection now. Its task closes the socket."""
+        """End the connection now, with a reason. The task of the link closes the socket."""
         if self.failure is None:
             self.failure = reason or ConnectionClosed("this side closed the connection")
         if self._tasks is not None:
@@ -183,7 +186,7 @@ class Link:
     # What streams need
 
     def charge(self, price: int, what: str) -> None:
-        """Pay for an action of the peer.
+        """Charge the price of a peer's action to the budget of the connection.
 
         Raises:
             LimitExceeded: it may not send as much; the connection is closed.
@@ -195,21 +198,22 @@ class Link:
             raise
 
     def resume(self, go_on: Callable[[], None]) -> None:
-        """Continue with an inlet in the next turn."""
+        """Schedule a function of an inlet for the next turn."""
         self._resumed.append(go_on)
 
     def wake_writer(self) -> None:
-        """Wake the writer to look for bytes to send."""
+        """Wake the writing task, which looks for bytes to send."""
         self._wake.set()
 
     def consumed(self, stream_id: int, size_bytes: int) -> None:
-        """Return credit for bytes that were read."""
+        """Give the peer credit for received bytes that were read."""
         self.connection.consumed(stream_id, size_bytes)
         if self.connection.has_data_to_send:
             self._wake.set()
 
     def forget(self, stream_id: int) -> None:
-        """Reset a stream. Nothing happens if the stream is over."""
+        """Reset a stream that is not used any more. If the stream is over, the call does
+        nothing."""
         self._streams.pop(stream_id, None)
         self.connection.reset(stream_id)
         if self.connection.has_data_to_send:
@@ -218,7 +222,7 @@ class Link:
     # Tasks
 
     async def run(self) -> None:
-        """Serve the connection until it ends. No action of the peer makes this raise."""
+        """Serve the connection until it ends. No action of the peer makes `run` raise an error."""
         try:
             async with anyio.create_task_group() as self._tasks:
                 for task in (self._read, self._write, self._watch_deadlines):

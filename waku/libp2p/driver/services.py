@@ -1,6 +1,7 @@
-"""Services that every libp2p peer offers: identify (keys, addresses, protocols) and ping.
+"""Services that every libp2p peer offers, which are identify and ping.
 
-https://github.com/libp2p/specs/blob/master/identify/README.md and …/ping/ping.md
+The specifications are https://github.com/libp2p/specs/blob/master/identify/README.md and
+…/ping/ping.md.
 """
 
 from __future__ import annotations
@@ -26,9 +27,10 @@ PING: Final = "/ipfs/ping/1.0.0"
 PROTOCOL_VERSION: Final = "ipfs/0.1.0"
 PING_BYTES: Final = 32
 MAX_PINGS: Final = 1_000
-"""Number of pings that are answered at a time."""
+"""Maximum number of pings that are answered in a row."""
 MAX_IDENTIFY_BYTES: Final = 8 * 1024
-"""Size limit of an answer, as in go-libp2p (`legacyIDSize` and `signedIDSize`)."""
+"""Maximum size of an identify answer (bytes), as in go-libp2p (`legacyIDSize` and
+`signedIDSize`)."""
 MAX_TEXT: Final = 200
 MAX_PROTOCOLS: Final = 1_000
 MAX_ADDRESSES: Final = 100
@@ -36,12 +38,12 @@ MAX_ADDRESSES: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class IdentifiedPeer:
-    """Answer of a peer to identify. None of it is proven."""
+    """Answer of a peer to an identify request. The values in the answer are not proven."""
 
     agent: str
     protocols: frozenset[str]
     listen_addresses: tuple[Multiaddr, ...]
-    """Readable addresses of the peer. Peers also announce kinds that are unknown here."""
+    """Addresses of the peer whose protocols this library knows."""
 
 
 async def identify(link: Link) -> IdentifiedPeer:
@@ -60,7 +62,7 @@ async def identify(link: Link) -> IdentifiedPeer:
 
 
 def decode_identify(data: bytes) -> IdentifiedPeer:
-    """Read an answer to identify, up to its size limit.
+    """Decode an identify answer, up to its size limit.
 
     Raises:
         InvalidInput: it cannot be read.
@@ -77,7 +79,7 @@ def decode_identify(data: bytes) -> IdentifiedPeer:
 
 
 async def ping(link: Link, data: bytes) -> float:
-    """Measure a round trip (s). `data` must be 32 random bytes.
+    """Measure the round trip time to a peer (s). `data` must be 32 random bytes.
 
     Raises:
         PeerViolation: the peer answered other bytes.
@@ -101,7 +103,7 @@ async def answer_identify(
     protocols: Iterable[str],
     agent: str,
 ) -> None:
-    """Send the peer the keys, addresses and protocols of this host."""
+    """Send the peer the public key, addresses and protocols of this host."""
     message = Identify(
         publicKey=public_key,
         listenAddrs=[address.encode() for address in listen_addresses],
@@ -113,7 +115,7 @@ async def answer_identify(
 
 
 async def answer_ping(stream: Stream) -> None:
-    """Send back the bytes of each ping, as often as the peer may ping."""
+    """Send the bytes of each ping back, up to the permitted number of pings."""
     while (data := await stream.receive_pieces(PING_BYTES, MAX_PINGS)) is not None:
         stream.link.charge(len(data) // PING_BYTES * PRICE, "pings")
         await stream.send(data)

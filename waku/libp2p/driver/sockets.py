@@ -1,8 +1,8 @@
-"""TCP connections: anyio's streams, and on asyncio our own, which read with a fifth less CPU time.
+"""TCP connections, by anyio or, on asyncio, by own sockets that need a fifth less CPU time to read.
 
 A stream of anyio does not read between two calls of `receive`, and each call waits for a task. A
-link reads all the time, and its connection limits the buffer. `pump` passes bytes on from inside
-the event loop.
+link reads all the time, and its connection limits the buffered bytes. `pump` passes on received
+bytes from inside the event loop.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ __all__ = ["AsyncioSocket", "accept", "connect", "pump"]
 
 READ_BYTES: Final = 65_536
 MAX_UNREAD_BYTES: Final = 65_536
-"""Number of buffered bytes at which the socket is not read before `pump`."""
+"""Maximum number of bytes that are buffered before `pump` is called."""
 OTHERS: Final = 4
-"""Rounds of the event loop between two turns of one read, so that requests of other peers have
-their turn."""
+"""Number of event loop rounds between two turns of one connection, so that others have a turn."""
 NEXT_ADDRESS_S: Final = 0.25
-"""Time between attempts at the addresses of a name (RFC 8305, section 8)."""
+"""Time (s) between attempts at the addresses of a host name (RFC 8305, section 8)."""
 
 Take = Callable[[bytes], bool | None]
-"""Function that receives the bytes. It returns True if its turn ended first. It is then called
-without bytes after others had their turn, and the socket is not read meanwhile."""
+"""Function that receives the bytes of a connection. The function returns True if its turn ended
+before it handled all bytes. After other connections had a turn, the function is then called again
+without bytes."""
 
 
 async def connect(host: str, port: int) -> ByteStream:
-    """Connect to an address, or to the first address of a name that answers.
+    """Connect to an address, or to the first address of a host name that answers.
 
     Raises:
         OSError: none answers.
@@ -53,7 +53,7 @@ async def connect(host: str, port: int) -> ByteStream:
 
 
 async def accept(listener: SocketListener) -> ByteStream:
-    """Wait for a connection.
+    """Wait for a new connection and return it.
 
     Raises:
         OSError: no file descriptor is left, or the peer is gone again.
@@ -124,9 +124,9 @@ def _asyncio_loop() -> asyncio.AbstractEventLoop | None:
 
 
 class AsyncioSocket(ByteStream, asyncio.Protocol):
-    """Connection of asyncio's event loop, which creates it.
+    """Connection that the event loop of asyncio creates.
 
-    One task receives, and another one sends.
+    One task receives bytes, and another task sends bytes.
     """
 
     def __init__(self) -> None:
@@ -145,12 +145,12 @@ class AsyncioSocket(ByteStream, asyncio.Protocol):
     # asyncio's side
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport, which reads from now on."""
+        """Keep the transport of asyncio, which reads from now on."""
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(0)
 
     def data_received(self, data: bytes) -> None:
-        """Pass on received bytes, or keep them for `receive`."""
+        """Pass on received bytes, or keep the bytes for `receive`."""
         if self._take is not None:
             try:
                 self._is_behind = bool(self._take(data))
@@ -169,7 +169,7 @@ class AsyncioSocket(ByteStream, asyncio.Protocol):
         self._wake()
 
     def eof_received(self) -> bool:
-        """Continue to send, because only the peer's half has ended."""
+        """Keep the socket open for sending, because only the peer's half has ended."""
         self._end(anyio.EndOfStream())
         return True
 
@@ -198,7 +198,8 @@ class AsyncioSocket(ByteStream, asyncio.Protocol):
     # The link's side
 
     async def receive(self, max_bytes: int = READ_BYTES) -> bytes:
-        """Return received bytes. `pump` lists the errors."""
+        """Return the next received bytes of the connection. The docstring of `pump` lists the
+        errors."""
         while not self._unread:
             self._transport.resume_reading()
             await self._next()
@@ -251,7 +252,7 @@ class AsyncioSocket(ByteStream, asyncio.Protocol):
             self._reader = None
 
     async def send(self, item: bytes) -> None:
-        """Send bytes. Return when the socket has accepted them."""
+        """Send bytes, and return when the socket has accepted all of them."""
         self._raise_closed()
         self._transport.write(item)
         if not self._writable.is_set():
@@ -269,14 +270,14 @@ class AsyncioSocket(ByteStream, asyncio.Protocol):
             self._transport.write_eof()
 
     async def aclose(self) -> None:
-        """Close the socket. Bytes that it has not accepted are lost."""
+        """Close the socket of the connection. Bytes that the socket has not accepted are lost."""
         self._is_closed = True
         self._transport.abort()
         await asyncio.sleep(0)
 
     @property
     def extra_attributes(self) -> Mapping[Any, Callable[[], Any]]:
-        """Socket, and address of the peer as long as it is known."""
+        """Return the socket, and the address of the peer as long as it is known."""
         found = (
             (SocketAttribute.raw_socket, self._transport.get_extra_info("socket")),
             (SocketAttribute.remote_address, self._transport.get_extra_info("peername")),

@@ -1,4 +1,4 @@
-"""Streams of a link, for tasks that send and receive messages."""
+"""Streams of a link, by which tasks send and receive messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Carrier", "Stream"]
 
 
 class Carrier(Protocol):
-    """Part of a link that a stream needs."""
+    """Interface of a link for its streams."""
 
     connection: Connection
 
@@ -25,29 +25,30 @@ class Carrier(Protocol):
 
     @property
     def peer_id(self) -> PeerId:
-        """Peer with a proven identity."""
+        """Peer id with a proven identity."""
 
     @property
     def is_open(self) -> bool:
-        """True if the connection lives."""
+        """True if the connection is open."""
 
     def open(self, protocols: Sequence[str]) -> Stream:
-        """Open another stream to the same peer."""
+        """Open another stream to the peer."""
 
     def close(self, reason: Libp2pError | None = None) -> None:
-        """End the connection without waiting."""
+        """End the connection without waiting, with a reason."""
 
     def charge(self, price: int, what: str) -> None:
-        """Pay for an action of the peer. A peer that exceeds its budget loses the connection."""
+        """Charge the price of a peer's action to the budget of the connection. If the peer exceeds
+        its budget, the connection ends."""
 
     def resume(self, go_on: Callable[[], None]) -> None:
-        """Schedule a function for the next turn."""
+        """Schedule a function for the next turn of the connection."""
 
     def wake_writer(self) -> None:
-        """Wake the writer to look for bytes to send."""
+        """Wake the writing task, which looks for bytes to send."""
 
     def consumed(self, stream_id: int, size_bytes: int) -> None:
-        """Return credit for bytes that were read."""
+        """Give the peer credit for received bytes that were read."""
 
     def forget(self, stream_id: int) -> None:
         """Reset a stream that is not used any more."""
@@ -57,9 +58,9 @@ class Carrier(Protocol):
 
 
 class Stream:
-    """Stream as seen by its two sides. One task reads, and one task sends.
+    """Stream of one side, on which one task reads and one task sends.
 
-    Leaving its context resets the stream, unless both sides have ended it.
+    At the end of its `async with` block, the stream is reset unless both sides have ended it.
     """
 
     def __init__(self, link: Carrier, stream_id: int, protocol: str | None = None) -> None:
@@ -79,7 +80,7 @@ class Stream:
         """What a task waits for, if one does."""
 
     async def agreed(self) -> str:
-        """Wait until the peer agrees to a protocol. Return the protocol.
+        """Wait until the peer agrees to a protocol, and return the protocol.
 
         Raises:
             StreamClosed, ConnectionClosed: the peer refused, or is gone.
@@ -91,11 +92,12 @@ class Stream:
 
     @property
     def is_ended(self) -> bool:
-        """True if the peer has ended its half. Earlier data may still be unread."""
+        """True if the peer has ended its half of the stream. Data that arrived before the end may
+        still be unread."""
         return self._ended
 
     async def readable(self) -> bool:
-        """Wait for data to receive. Return False at the peer's end.
+        """Wait until there is data to receive. Return False if the peer has ended its half.
 
         Raises:
             StreamClosed, ConnectionClosed: it was reset, or the connection is over.
@@ -108,7 +110,7 @@ class Stream:
         return True
 
     async def receive(self) -> bytes:
-        """Return the next bytes (none at the peer's end).
+        """Return the next received bytes, or no bytes after the peer's end.
 
         Raises:
             StreamClosed, ConnectionClosed: it was reset, or the connection is over.
@@ -120,7 +122,7 @@ class Stream:
     async def receive_message(self, limit: int) -> bytes | None:
         """Return the next length-prefixed message, or None at the peer's end.
 
-        Bytes count as consumed on arrival, so that messages above the window pass (T5).
+        Bytes count as read when they arrive, so that a message longer than the window passes (T5).
 
         Raises:
             LimitExceeded: it is longer than `limit`; the stream is reset.
@@ -152,7 +154,7 @@ class Stream:
         return self._pop(size_bytes)
 
     async def receive_pieces(self, size_bytes: int, most: int) -> bytes | None:
-        """Return 1 to `most` whole pieces of a size, or None at the peer's end.
+        """Return 1 to `most` whole pieces of the given size, or None at the peer's end.
 
         Raises:
             StreamClosed, ConnectionClosed: as `receive_exactly`.
@@ -194,7 +196,8 @@ class Stream:
             self._consumed = size_bytes
 
     async def send(self, data: bytes) -> None:
-        """Send bytes. Return when the peer has given credit and the socket has accepted them.
+        """Send bytes on the stream. Return when the peer has given credit and the socket has
+        accepted the bytes.
 
         Raises:
             StreamClosed, ConnectionClosed: it was reset, or the connection is over.
@@ -211,7 +214,7 @@ class Stream:
         self._raise_failure()
 
     async def send_message(self, message: bytes) -> None:
-        """Send a length-prefixed message.
+        """Send a message after its length.
 
         Raises:
             StreamClosed, ConnectionClosed: as `send`.
@@ -219,9 +222,10 @@ class Stream:
         await self.send(prefixed(message))
 
     async def request(self, message: bytes, limit: int) -> bytes | None:
-        """Send one message, end this half, and return the answer (None if the peer sends none).
+        """Send one message, end this half, and return the answer (None if the peer sends no
+        answer).
 
-        It costs less than its parts, because message and end leave in one write without waiting.
+        The message and the end of the half leave in one write, which saves time.
 
         Raises:
             LimitExceeded, StreamClosed, ConnectionClosed: as `receive_message`.
@@ -232,12 +236,12 @@ class Stream:
         return await self.receive_message(limit)
 
     def end(self) -> None:
-        """End this half of the stream. Data that still waits is sent."""
+        """End this half of the stream, after all waiting data is sent."""
         self.link.connection.end(self.id)
         self.link.wake_writer()
 
     def reset(self) -> None:
-        """Drop the stream, with all data that waits on it."""
+        """Drop the stream, with all its waiting data."""
         self.link.forget(self.id)
         self._unread.clear()
         self.fail(StreamClosed("this side reset the stream"))
@@ -261,18 +265,18 @@ class Stream:
         self._notify()
 
     def take_end(self) -> None:
-        """Note that the peer sends nothing more."""
+        """Note that the peer sends no more data."""
         self._ended = True
         self._notify()
 
     def take_credit(self, protocol: str | None = None) -> None:
-        """Note that the peer agreed to a protocol, or gave credit."""
+        """Note that the peer agreed to a protocol, or gave credit for more data."""
         self.protocol = protocol or self.protocol
         self._notify()
 
     def fail(self, failure: Libp2pError) -> None:
-        """Note that the stream is gone. Data received before can still be read, except by a
-        handler."""
+        """Note that the stream is closed by a failure. Data that was received before can still be
+        read, except by a handler."""
         if self._failure is None:
             self._failure = failure
             self._notify()

@@ -1,4 +1,4 @@
-"""Memory of a router: ids for minutes and messages for seconds, both limited."""
+"""Memory of a gossipsub router, which keeps ids for minutes and messages for seconds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Kept", "MessageCache", "SeenIds"]
 
 
 class SeenIds:
-    """Ids of recent messages. The oldest are evicted."""
+    """Set of the ids of recent messages. The oldest ids are evicted."""
 
     def __init__(self, limit: int, seen_ms: int) -> None:
         self._limit = limit
@@ -24,13 +24,13 @@ class SeenIds:
         return len(self._since)
 
     def add(self, message_id: bytes, now_ms: int) -> None:
-        """Add an id that is new."""
+        """Add a message id that is not in the set."""
         self._since[message_id] = now_ms
         if len(self._since) > self._limit:
             del self._since[next(iter(self._since))]
 
     def expire(self, now_ms: int) -> None:
-        """Remove the ids whose time is over."""
+        """Remove the ids that are older than the time limit."""
         while self._since:
             oldest = next(iter(self._since))
             if now_ms - self._since[oldest] < self._seen_ms:
@@ -40,16 +40,16 @@ class SeenIds:
 
 @dataclass(slots=True)
 class Kept:
-    """Message that peers may request."""
+    """Message that is kept, because peers may request it."""
 
     topic: str
     data: bytes
     sent: Counter[Hashable] = field(default_factory=Counter)
-    """Number of times that each peer received the message for its IWANT."""
+    """Number of times that each peer got the message as an answer to IWANT."""
 
 
 class MessageCache:
-    """Messages of the last heartbeats, in windows."""
+    """Messages of the last heartbeats, in one window for each heartbeat."""
 
     def __init__(self, windows: int, gossip_windows: int, limit_bytes: int) -> None:
         self._gossip_windows = gossip_windows
@@ -64,7 +64,7 @@ class MessageCache:
         return self._bytes
 
     def add(self, message_id: bytes, topic: str, data: bytes) -> None:
-        """Add a message. The oldest ones are evicted."""
+        """Add a message to the newest window. The oldest messages are evicted."""
         if message_id in self._kept:
             return
         self._windows[0][message_id] = None
@@ -77,11 +77,11 @@ class MessageCache:
                 self._forget(oldest)
 
     def get(self, message_id: bytes) -> Kept | None:
-        """Return a message that is still kept."""
+        """Return a message by its id, or None if it is not kept."""
         return self._kept.get(message_id)
 
     def gossip_ids(self, topic: str, limit: int) -> list[bytes]:
-        """Return the newest `limit` ids, to announce them to peers."""
+        """Return the newest `limit` message ids of a topic, to announce them to peers."""
         found: list[bytes] = []
         for window in list(self._windows)[: self._gossip_windows]:
             for message_id in reversed(window):
@@ -92,7 +92,7 @@ class MessageCache:
         return found
 
     def shift(self) -> None:
-        """Begin a window. The messages of the oldest window are removed."""
+        """Begin a new window, and remove the messages of the oldest window."""
         if len(self._windows) == self._windows.maxlen:
             for message_id in self._windows[-1]:
                 self._forget(message_id)

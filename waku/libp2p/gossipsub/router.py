@@ -1,11 +1,11 @@
-"""Gossipsub router: meshes by GRAFT and PRUNE, gossip by IHAVE and IWANT.
+"""Gossipsub router, with meshes by GRAFT and PRUNE, and gossip by IHAVE and IWANT.
 
-It has no I/O, and gets time and randomness from outside. `receive` accepts RPCs of peers,
-`take_outgoing` returns RPCs for peers, and `next_event` returns what happened. Call `on_heartbeat`
-at `next_heartbeat_ms`.
+The router does no I/O, and gets time and randomness from its owner. `receive` accepts RPCs of
+peers, `take_outgoing` returns RPCs for peers, and `next_event` returns events. Call `on_heartbeat`
+at the time `next_heartbeat_ms`.
 
-The router is a leaf. It relays within its topics, keeps no scores, and exchanges no peers. A peer
-that breaks rules collects faults, and is reported when it has too many.
+The router relays only within its topics, keeps no scores, and exchanges no peers. A peer that
+breaks rules collects faults, and is reported when it has too many.
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ from .options import GossipOptions
 __all__ = ["Arrived", "Blamed", "GossipEvent", "Peer", "QueueFull", "Router", "message_id"]
 
 Peer = Hashable
-"""Identifier of a peer in the router."""
+"""Name of a peer inside the router."""
 
 T = TypeVar("T")
 
 ID_BYTES: Final = 32
 FLOOD_ENTRIES: Final = 100
-"""Entries beyond `entries_per_heartbeat` that count as one more fault."""
+"""Number of entries beyond `entries_per_heartbeat` that count as one more fault."""
 FLOOD: Final = "a flood of subscriptions, IHAVE, IWANT, GRAFT, PRUNE or of messages of other topics"
 MANY: Final = 20
-"""Multiple of `ids_per_heartbeat` that counts as one fault. Other routers limit ids by topic."""
+"""Multiple of `ids_per_heartbeat` that counts as one fault of the peer. Other routers limit the
+number of ids by topic."""
 
 
 class Random(Protocol):
@@ -57,16 +58,16 @@ class Arrived:
 
 @dataclass(frozen=True, slots=True)
 class Blamed:
-    """Report of a peer that broke rules too often. End its connection."""
+    """Report of a peer that broke rules too often, so that its connection must end."""
 
     peer: Peer
     reason: str
-    """Rule that the peer broke last."""
+    """Rule that the peer broke most recently."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueFull:
-    """Report of a peer that reads too slowly, so that messages for it are dropped."""
+    """Report of a peer that reads so slowly that messages for it are dropped."""
 
     peer: Peer
 
@@ -138,7 +139,7 @@ class Router:
     # The application
 
     def subscribe(self, topic: str) -> None:
-        """Join the mesh of a topic, at once with peers that are subscribed already."""
+        """Join the mesh of a topic, at once with the peers that are already subscribed."""
         if topic not in self._meshes:
             self._meshes[topic] = set()
             for peer in self.peers.values():
@@ -152,10 +153,11 @@ class Router:
             self._queue_control(peer, _subscription(topic, subscribe=False))
 
     def publish(self, topic: str, data: bytes, now_ms: int) -> int:
-        """Send a message to every peer of a topic, subscribed or not. Return their number.
+        """Send a message to every peer that is subscribed to its topic. Return the number of these
+        peers.
 
-        A peer that subscribes some heartbeats later can ask for it. A message that was seen before
-        is not sent.
+        A peer that subscribes a few heartbeats later can request the message. A message that the
+        router has already seen is not sent.
 
         Raises:
             ValueError: the message is too long.
@@ -182,24 +184,23 @@ class Router:
 
     @property
     def has_subscribers(self) -> bool:
-        """True if a peer has announced its topics."""
+        """True if a peer has announced the topics that it follows."""
         return any(peer.topics for peer in self.peers.values())
 
     def is_congested(self, topic: str) -> bool:
-        """Return True if every peer of a topic has half a queue or more waiting, so that publishing
-        should wait."""
+        """Return True if the queues of all peers of a topic are at least half full."""
         half = self.options.queue_bytes // 2
         peers = self.subscribers(topic)
         return bool(peers) and all(self.peers[name].outgoing_bytes >= half for name in peers)
 
     def next_event(self) -> GossipEvent | None:
-        """Return the oldest event that was not handed out yet."""
+        """Return the oldest event that was not returned yet, or None."""
         return self._events.popleft() if self._events else None
 
     # Peers
 
     def connected(self, name: Peer) -> None:
-        """Add a peer and send it the own topics."""
+        """Add a peer, and send it the topics of this router."""
         peer = self.peers[name] = _Peer()
         if self._meshes:
             self._queue_control(peer, _subscription(*self._meshes, subscribe=True))
@@ -210,8 +211,7 @@ class Router:
                 mesh.discard(name)
 
     def take_outgoing(self, name: Peer, limit_bytes: int = 65_536) -> list[bytes]:
-        """Remove and return RPCs for a peer, about `limit_bytes` (at least one if there are
-        any)."""
+        """Remove and return RPCs for a peer, at most about `limit_bytes` but at least one."""
         peer = self.peers.get(name)
         taken: list[bytes] = []
         size = 0
@@ -226,11 +226,11 @@ class Router:
 
     @property
     def waiting(self) -> list[Peer]:
-        """Peers for which RPCs wait."""
+        """Return the peers for which RPCs are waiting."""
         return [name for name, peer in self.peers.items() if peer.outgoing]
 
     def receive(self, name: Peer, data: bytes, now_ms: int) -> None:
-        """Receive an RPC of a peer. Nothing happens if the peer is gone.
+        """Process an RPC of a peer, unless the peer is disconnected.
 
         Raises:
             InvalidInput: it cannot be read.
@@ -391,7 +391,7 @@ class Router:
     # Heartbeat
 
     def on_heartbeat(self, now_ms: int) -> None:
-        """Mend meshes, announce ids to other peers, and remove old ones."""
+        """Repair the meshes, announce message ids to other peers, and remove old ids."""
         self.next_heartbeat_ms = now_ms + self.options.heartbeat_ms
         self.seen.expire(now_ms)
         self._review_promises(now_ms)
@@ -482,7 +482,7 @@ class Router:
         peer.backoff_until_ms[topic] = max(until_ms, peer.backoff_until_ms.get(topic, 0))
 
     def misbehaved(self, name: Peer, reason: str) -> None:
-        """Count a fault that the caller noticed, such as an RPC that is too long to read."""
+        """Count a fault of a peer that the caller noticed, such as an RPC that is too long."""
         if (peer := self.peers.get(name)) is not None:
             self._fault(name, peer, reason)
 

@@ -1,4 +1,5 @@
-"""Section 5.3 of the Noise specification for the one pattern that libp2p uses: XX.
+"""Noise handshake with the pattern XX, the only pattern of libp2p (Noise specification, section
+5.3).
 
 → e
 ← e, ee, s, es
@@ -24,7 +25,8 @@ _PATTERN: Final = (("e",), ("e", "ee", "s", "es"), ("s", "se"))
 
 
 class HandshakeState:
-    """Side of a handshake. The two sides write and read three messages in turn."""
+    """State of one side of a Noise handshake. Each side writes and reads the three messages in
+    turn."""
 
     def __init__(
         self,
@@ -54,26 +56,27 @@ class HandshakeState:
 
     @property
     def writes_next(self) -> bool:
-        """True if the next message is this side's."""
+        """True if this side writes the next message."""
         return not self.is_finished and (self._step % 2 == 0) == self._initiator
 
     @property
     def handshake_hash(self) -> bytes:
-        """Hash that names the session, equal on both sides."""
+        """Hash of the handshake, equal on both sides, which identifies the session."""
         return self._symmetric.handshake_hash
 
     @property
     def knows_remote_static(self) -> bool:
-        """True if the message with the peer's `s` was read."""
+        """True if the message with the peer's static key `s` was read."""
         return "s" in self._remote
 
     @property
     def remote_static(self) -> bytes:
-        """Static key of the peer, known after the message with `s`."""
+        """Static key of the peer, known after the message with `s` was read."""
         return self._remote["s"].public_bytes_raw()
 
     def write_message(self, payload: bytes) -> bytes:
-        """Return the next message. Its payload is encrypted as soon as there is a key."""
+        """Return the next message of the handshake. The payload of the message is encrypted as soon
+        as there is a key."""
         assert self.writes_next
         out = bytearray()
         for token in _PATTERN[self._step]:
@@ -90,7 +93,7 @@ class HandshakeState:
         return bytes(out + self._symmetric.encrypt_and_hash(payload))
 
     def read_message(self, message: bytes) -> bytes:
-        """Read the peer's next message and return its payload.
+        """Read the peer's next handshake message, and return its payload.
 
         Raises:
             HandshakeFailed: it is too short, fails authentication, or has a key of low order.
@@ -114,7 +117,7 @@ class HandshakeState:
         return self._symmetric.decrypt_and_hash(message)
 
     def split(self) -> tuple[CipherState, CipherState]:
-        """Return the ciphers of own and received messages after the handshake."""
+        """Return the ciphers for sent and for received messages after the handshake."""
         assert self.is_finished
         initiators, responders = self._symmetric.split()
         return (initiators, responders) if self._initiator else (responders, initiators)

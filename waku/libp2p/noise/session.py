@@ -1,6 +1,6 @@
-"""libp2p's secure channel: frames, identity payloads, and the muxers offered in them.
+"""Secure channel of libp2p, with frames, identity payloads, and the muxers that they offer.
 
-https://github.com/libp2p/specs/blob/master/noise/README.md
+The specification is https://github.com/libp2p/specs/blob/master/noise/README.md.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ MAX_MESSAGE_BYTES: Final = 65_535
 MAX_PLAINTEXT_BYTES: Final = MAX_MESSAGE_BYTES - TAG_BYTES
 
 MAX_MUXERS: Final = 16
-"""Muxers of a peer's list that are read. The rest is ignored."""
+"""Maximum number of muxers that are read from the peer's list. Further muxers are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class StaticKeys:
-    """The X25519 keys of one handshake, from injected randomness."""
+    """X25519 keys of one handshake, made from given random bytes."""
 
     static: X25519PrivateKey
     ephemeral: X25519PrivateKey
 
     @classmethod
     def from_random(cls, random_bytes: bytes) -> StaticKeys:
-        """Make both keys from 64 fresh random bytes."""
+        """Make both keys from 64 new random bytes."""
         if len(random_bytes) != 64:
             raise InvalidInput(f"64 random bytes are needed (got {len(random_bytes)})")
         return cls(
@@ -51,24 +51,24 @@ class StaticKeys:
 
 @dataclass(frozen=True, slots=True)
 class RemoteIdentity:
-    """Identity that the peer proved."""
+    """Identity that the peer proved in the handshake."""
 
     public_key: PublicKey
     static_key: bytes
     muxers: tuple[str, ...]
-    """Muxers that the peer offers in its payload (empty without a list)."""
+    """Muxers that the peer offers in its payload, or an empty list."""
 
     @property
     def peer_id(self) -> PeerId:
-        """Peer id of the proven key."""
+        """Peer id of the key that the peer proved."""
         return self.public_key.peer_id
 
 
 class NoiseSession:
-    """Side of the secure channel.
+    """State machine of one side of the secure channel.
 
-    `receive` accepts bytes of the peer and returns plaintext. `data_to_send` returns the bytes of
-    the handshake. `encrypt` works once `remote` is known.
+    `receive` accepts bytes of the peer and returns the decrypted data. `data_to_send` returns the
+    bytes of the handshake. `encrypt` can be called as soon as `remote` is known.
     """
 
     def __init__(
@@ -103,12 +103,12 @@ class NoiseSession:
 
     @property
     def handshake_hash(self) -> bytes:
-        """Hash that names the session, equal on both sides."""
+        """Hash of the handshake, equal on both sides, which identifies the session."""
         return self._handshake.handshake_hash
 
     @property
     def is_established(self) -> bool:
-        """True if both sides have proven their identity and messages may be sent."""
+        """True if both sides have proven their identity, so that messages may be sent."""
         return self._ciphers is not None
 
     @property
@@ -117,7 +117,7 @@ class NoiseSession:
         return bool(self._out)
 
     def data_to_send(self) -> bytes:
-        """Return and forget the bytes for the peer."""
+        """Remove and return the bytes for the peer."""
         data = bytes(self._out)
         self._out.clear()
         return data
@@ -129,7 +129,7 @@ class NoiseSession:
         return size >= 0 and size >= _LENGTH.unpack_from(self._received)[0]
 
     def receive(self, data: bytes, most: int = sys.maxsize) -> bytes:
-        """Receive bytes of the peer. Return the plaintext of its next `most` messages.
+        """Receive bytes from the peer, and return the decrypted data of at most `most` messages.
 
         Raises:
             HandshakeFailed: the peer is another one than expected, or broke the protocol.
@@ -150,7 +150,7 @@ class NoiseSession:
         return out[0] if len(out) == 1 else b"".join(out)
 
     def forget(self) -> None:
-        """Drop received bytes that were not read."""
+        """Delete received bytes that were not read."""
         self._received.clear()
 
     def encrypt(self, plaintext: bytes) -> bytes:

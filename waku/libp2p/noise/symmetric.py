@@ -1,6 +1,6 @@
-"""Sections 5.1 and 5.2 of the Noise specification: cipher and symmetric state.
+"""Cipher state and symmetric state of the Noise specification (sections 5.1 and 5.2).
 
-https://noiseprotocol.org/noise.html
+The specification is https://noiseprotocol.org/noise.html.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NONCE: Final = Struct("<4xQ")
 
 
 class CipherState:
-    """Cipher key and its counter, which grows with each message."""
+    """Cipher key and its message counter, which grows with each message."""
 
     def __init__(self, key: bytes) -> None:
         self._cipher = ChaCha20Poly1305(key)
@@ -35,7 +35,7 @@ class CipherState:
         return self._cipher.encrypt(self._next_nonce(), plaintext, associated_data)
 
     def decrypt(self, ciphertext: bytes, associated_data: bytes | None = None) -> bytes:
-        """Decrypt a message and check it.
+        """Decrypt a message and check that it is authentic.
 
         Raises:
             PeerViolation: the ciphertext is not what the holder of the key encrypted next.
@@ -64,16 +64,16 @@ class SymmetricState:
         self._cipher: CipherState | None = None
 
     def mix_key(self, material: bytes) -> None:
-        """Mix a shared secret into the keys."""
+        """Mix a shared secret into the chaining key."""
         self._chaining_key, key = _hkdf(self._chaining_key, material)
         self._cipher = CipherState(key)
 
     def mix_hash(self, data: bytes) -> None:
-        """Mix sent or received bytes into the hash."""
+        """Mix sent or received bytes into the handshake hash."""
         self.handshake_hash = sha256(self.handshake_hash + data).digest()
 
     def encrypt_and_hash(self, plaintext: bytes) -> bytes:
-        """Encrypt once there is a key. In both cases mix the result into the hash."""
+        """Encrypt the data if there is a key, and mix the result into the handshake hash."""
         sealed = plaintext
         if self._cipher is not None:
             sealed = self._cipher.encrypt(plaintext, self.handshake_hash)
@@ -81,7 +81,7 @@ class SymmetricState:
         return sealed
 
     def decrypt_and_hash(self, data: bytes) -> bytes:
-        """Decrypt once there is a key, and mix the encrypted bytes into the hash.
+        """Decrypt the data if there is a key, and mix the received bytes into the handshake hash.
 
         Raises:
             HandshakeFailed: the data fail authentication.
@@ -96,7 +96,7 @@ class SymmetricState:
         return opened
 
     def split(self) -> tuple[CipherState, CipherState]:
-        """Return the keys for the messages of the initiator and of the responder."""
+        """Return the ciphers for the initiator's messages and for the responder's messages."""
         first, second = _hkdf(self._chaining_key, b"")
         return CipherState(first), CipherState(second)
 

@@ -1,4 +1,4 @@
-"""Addresses at which peers reach a node, and the record that lists them."""
+"""Addresses at which peers reach a node, and the node record that lists the addresses."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _ELSEWHERE: Final = {"0.0.0.0": "192.0.2.1", "::": "2001:db8::1"}
 
 
 def reachable(bound: Multiaddr) -> list[Multiaddr]:
-    """Return the addresses at which a bound address can be dialled. An address of all interfaces
-    gives one for each known interface."""
+    """Return the addresses at which peers can dial a bound address. A bound address of all
+    interfaces gives an address of each known interface."""
     (kind, host), *rest = bound.parts
     if host not in _ANY:
         return [bound]
@@ -30,7 +30,8 @@ def reachable(bound: Multiaddr) -> list[Multiaddr]:
 def own_record(
     identity: PrivateKey, addresses: Sequence[Multiaddr], options: NodeOptions, *, relays: bool
 ) -> str:
-    """Return the node's record. Empty if its key cannot sign a record, or nothing fits into one."""
+    """Return the record of the node. The record is empty if the node's key cannot sign it, or if no
+    address fits into it."""
     if identity.type is not KeyType.SECP256K1:
         return ""
     capabilities = Capability(0)

@@ -1,4 +1,4 @@
-"""Answers to each protocol's requests, from the services of the node."""
+"""Answers to the requests of each libp2p protocol, from the services of the node."""
 
 from __future__ import annotations
 
@@ -38,29 +38,29 @@ __all__ = ["Answers", "Asking", "Respond"]
 BAD_REQUEST: Final = 400
 TOO_LARGE: Final = 413
 PUSH_OVERHEAD_BYTES: Final = 64 * 1024
-"""Size of a light push besides its message: topic and request id (nwaku's limit)."""
+"""Maximum size of a light push besides its message (bytes), which is nwaku's limit."""
 
 
 class Asking(Protocol):
     def admit(self) -> None:
-        """Count one request.
+        """Count one request against the peer's budget.
 
         Raises:
             ServiceRefused: it asks too much.
         """
 
     def spent(self, cpu_s: float) -> None:
-        """Count the CPU time of a request."""
+        """Charge the CPU time of a request to the peer's budget."""
 
     def filter_subscriber(self) -> Subscriber:
-        """Return the peer as a subscriber of the filter."""
+        """Return the peer as a subscriber of the filter service."""
 
 
 Respond: TypeAlias = Callable[[Asking, bytes], Awaitable[bytes]]
 
 
 class Answers:
-    """Answers of a node to each protocol's requests.
+    """Answers of a node to the requests of each protocol.
 
     Args:
         node: whose services they are.
@@ -76,8 +76,8 @@ class Answers:
         self._records = records
 
     def offered(self) -> dict[str, tuple[Respond, int]]:
-        """Return the protocols that the node's options switch on, each with its handler and its
-        maximum request length."""
+        """Return the protocols that the options switch on, with handler and maximum request
+        length."""
         options = self._node.options
         push_bytes = options.max_message_bytes + PUSH_OVERHEAD_BYTES
         offered: dict[str, tuple[Respond, int]] = {
@@ -94,8 +94,8 @@ class Answers:
         return offered
 
     async def metadata(self, asking: Asking, data: bytes) -> bytes:
-        """Answer with the cluster and the shards. The peer's own report does not matter (T11,
-        T12)."""
+        """Answer a metadata request with the cluster and the shards of the node. The answer does
+        not depend on the metadata in the request (T11, T12)."""
         try:
             decode_metadata(data)
         except InvalidInput:
@@ -103,7 +103,7 @@ class Answers:
         return encode_metadata(Metadata(self._node.options.cluster_id, self._node.shards))
 
     async def light_push(self, asking: Asking, data: bytes) -> bytes:
-        """Answer a light push v3."""
+        """Answer a request of light push v3."""
         request_id = ""
         try:
             asked = serving.decode_light_push(data)
@@ -116,7 +116,7 @@ class Answers:
         return serving.encode_answer(ResponseStatus(request_id, OK, "OK", taken))
 
     async def light_push_2(self, asking: Asking, data: bytes) -> bytes:
-        """Answer a light push v2, which has no status numbers."""
+        """Answer a request of light push v2, which has no status numbers."""
         request_id = ""
         try:
             asked = serving.decode_light_push_2(data)
@@ -131,7 +131,7 @@ class Answers:
         return serving.encode_light_push_2_answer(request_id, success=True, text="OK")
 
     async def filter(self, asking: Asking, data: bytes) -> bytes:
-        """Answer a filter v2 request: subscribe, unsubscribe or ping."""
+        """Answer a request of filter v2, to subscribe, unsubscribe or ping."""
         request_id = ""
         try:
             asked = serving.decode_filter_request(data)
@@ -145,7 +145,7 @@ class Answers:
         return serving.encode_answer(ResponseStatus(request_id, OK, "OK"))
 
     async def store(self, asking: Asking, data: bytes) -> bytes:
-        """Answer a Store v3 query with a page, or with messages by hash."""
+        """Answer a query of Store v3 with a page, or with messages by hash."""
         request_id, page = "", StorePage(())
         begun_s = time.thread_time()
         try:
@@ -166,7 +166,8 @@ class Answers:
         return encoded
 
     async def peer_exchange(self, asking: Asking, data: bytes) -> bytes:
-        """Answer with records of this node and of its option `known_peers`."""
+        """Answer a peer exchange request with records of this node and of the option
+        `known_peers`."""
         try:
             count = serving.decode_peer_exchange_query(data)
             asking.admit()

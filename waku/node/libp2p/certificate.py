@@ -1,4 +1,4 @@
-"""Certificate of `wss`, from files that another program renews."""
+"""TLS certificate for `wss`, from files that another program renews."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _log = logging.getLogger("waku.node.libp2p")
 
 
 class Certificate:
-    """TLS context that loads its certificate again when the files change.
+    """TLS context that loads its certificate again when the certificate files change.
 
     Raises:
         CannotListen: the files cannot be read, or do not belong together.
@@ -34,8 +34,8 @@ class Certificate:
             ) from error
 
     def follow(self) -> None:
-        """Read the files again if they have changed. If they are broken, the old certificate
-        stays."""
+        """Read the certificate files again if they have changed. If the new files are broken, the
+        context keeps the old certificate."""
         try:
             stamp = self._stamped()
             if stamp == self._stamp:

@@ -1,4 +1,4 @@
-"""The node in the meshes of libp2p's relay: messages to publish, and received messages."""
+"""Relay of the node by gossipsub, with messages to publish, and received messages."""
 
 from __future__ import annotations
 
@@ -25,17 +25,19 @@ from waku.p2p.meshes import Meshes
 __all__ = ["RelayGossip"]
 
 PUBLISH_PER_SECOND: Final = 400
-"""Burst size, because go-libp2p drops larger bursts."""
+"""Maximum number of messages in a burst, because go-libp2p drops larger bursts."""
 CONGESTED_S: Final = 30.0
-"""Time that a message waits for a ready peer of its topic. It is then dropped."""
+"""Time (s) for which a message waits for a ready peer of its topic. After this time the message is
+dropped."""
 RPC_BYTES: Final = 1 << 20
-"""Size limit of an RPC in the specification, or of two messages if they are longer."""
+"""Maximum size of an RPC in the specification (bytes), raised to two messages if that is more."""
 
 _log = logging.getLogger("waku.node.relay")
 
 
 class RelayGossip:
-    """Publishes the node's messages to relay peers, and passes their messages to the node.
+    """Relay that publishes the node's messages to relay peers, and passes their messages to the
+    node.
 
     Args:
         node: the node around it.
@@ -77,13 +79,13 @@ class RelayGossip:
         self._is_dropping = False
 
     async def run(self, tasks: TaskGroup) -> None:
-        """Join the meshes. Return when peers can be connected."""
+        """Join the gossipsub meshes of the node's topics. Return when peers can be connected."""
         self.follow(self._node.relay.pubsub_topics)
         await tasks.start(self.meshes.run)
         tasks.start_soon(self._publish_all)
 
     def follow(self, pubsub_topics: Iterable[str]) -> None:
-        """Join the meshes of these topics, and leave all others."""
+        """Join the meshes of the given topics, and leave all other meshes."""
         wanted = frozenset(pubsub_topics)
         for topic in wanted - self.meshes.topics:
             self.meshes.join(topic)
@@ -91,14 +93,14 @@ class RelayGossip:
             self.meshes.leave(topic)
 
     def meet(self, link: Carrier) -> bool:
-        """Add a peer. Return False if it may not take part."""
+        """Add a relay peer. Return False if the peer may not take part."""
         if not self._admits(link.peer_id):
             return False
         self.meshes.meet(link)
         return True
 
     def admit(self) -> None:
-        """Do nothing if there is room for a message of this node's clients.
+        """Raise an error unless there is room for a message of this node's clients.
 
         Raises:
             RelayFull: as many wait for relay peers as the node's options allow.
@@ -110,11 +112,11 @@ class RelayGossip:
             )
 
     def send(self, envelope: Envelope) -> None:
-        """Publish a message now, or when a peer is connected. If too many wait, the oldest are
-        dropped.
+        """Publish a message now, or when a peer is connected. If too many messages wait for a peer,
+        the oldest are dropped.
 
-        A message that no peer takes is kept for peers that subscribe within seconds. While the
-        node is without its relay peers, it waits for them.
+        A message that no peer takes is kept for peers that subscribe within seconds. While the node
+        has no relay peers, the message waits for a peer.
         """
         topic, meshes = envelope.pubsub_topic, self.meshes
         data = encode_message(envelope.message)

@@ -1,4 +1,4 @@
-"""Connected peers: their budgets, their turns and their filter subscriptions."""
+"""Connected peers, with their request budgets, their turns and their filter subscriptions."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from waku.node.services import ServiceRefused
 __all__ = ["Guest", "Guests"]
 
 REQUEST_CPU_S: Final = 0.001
-"""CPU time of a Store query that costs one more request."""
+"""CPU time of a Store query (s) that is charged as one more request."""
 
 
 class Guest:
-    """Peer with all of its connections. For the filter table it is a subscriber."""
+    """Peer with all of its connections, which is a subscriber for the filter service."""
 
     def __init__(self, guests: Guests, peer_id: PeerId) -> None:
         self.peer_id: Final = str(peer_id)
@@ -40,7 +40,7 @@ class Guest:
         self._pushing = anyio.CancelScope()
 
     def admit(self) -> None:
-        """Count one request.
+        """Count one request against the peer's budget.
 
         Raises:
             ServiceRefused: the peer asks too much, or too many answers wait to be taken.
@@ -54,11 +54,11 @@ class Guest:
         self._guests.check_room()
 
     def spent(self, cpu_s: float) -> None:
-        """Count the CPU time of one of its requests."""
+        """Charge the CPU time of a request to the peer's budget."""
         self._budget.charge(cpu_s / REQUEST_CPU_S)
 
     def filter_subscriber(self) -> Guest:
-        """Return the peer as a subscriber. From now on its pushes have a task."""
+        """Return the peer as a filter subscriber, and start the task for its pushes."""
         if self._pusher is None:
             self._pusher = Pusher(
                 self._guests.limits, self._link, self._guests.encoder, self._missed
@@ -69,14 +69,14 @@ class Guest:
 
     @property
     def queued_bytes(self) -> int:
-        """Messages that wait to be pushed to the peer."""
+        """Size of the messages that wait to be pushed to the peer (bytes)."""
         return 0 if self._pusher is None else self._pusher.queued_bytes
 
     def stop(self) -> None:
         self._pushing.cancel()
 
     def push(self, envelope: Envelope) -> None:
-        """Accept a message that matches, without waiting."""
+        """Accept a message that matches the peer's filter, without waiting."""
         if self._pusher is not None:
             self._pusher.put(envelope)
 
@@ -133,7 +133,7 @@ class Guests:
         return iter(self._guests.values())
 
     def of(self, link: Carrier) -> Guest:
-        """Return the peer of a connection, and note the use of the connection."""
+        """Return the peer of a connection, and note that the connection was used."""
         peer_id = link.peer_id
         guest = self._guests.get(peer_id)
         if guest is None:
@@ -143,7 +143,8 @@ class Guests:
         return guest
 
     def left(self, peer_id: PeerId) -> None:
-        """Remove connections that are over. With its last connection the peer is removed."""
+        """Remove the closed connections of a peer. The peer is removed together with its last
+        connection."""
         guest = self._guests.get(peer_id)
         if guest is None:
             return
@@ -155,7 +156,7 @@ class Guests:
             guest.stop()
 
     def check_room(self) -> None:
-        """Do nothing if one more answer may wait to be read.
+        """Raise an error unless one more answer may wait to be read.
 
         Raises:
             ServiceRefused: peers take their answers too slowly.

@@ -1,4 +1,4 @@
-"""Key file of a node, so that its peer id and addresses survive a restart."""
+"""Key file of a node, so that a restart keeps its peer id and addresses."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ OWNER_ONLY: Final = 0o600
 
 
 class IdentityFile:
-    """Secp256k1 secret in a file as 64 hexadecimal digits, the form of go-waku and nwaku
-    (`--nodekey`).
+    """File with a secp256k1 secret as 64 hexadecimal digits, as in go-waku and nwaku (`--nodekey`).
 
-    A missing file is created. Only one node may use it at a time, until `close`. Peers keep only
-    one connection for each peer id (T17).
+    A missing file is created. Only one node may use the file at a time, until it calls `close`.
+    Peers keep only one connection for each peer id (T17).
 
     Raises:
         CannotListen: it cannot be read or made, others may read it, another node has it, or it is
@@ -53,7 +52,7 @@ class IdentityFile:
             raise
 
     def close(self) -> None:
-        """Release the file for another node."""
+        """Release the key file for another node."""
         self._lock.release()
 
     def _read(self) -> PrivateKey:

@@ -1,4 +1,4 @@
-"""`Network`: a node among libp2p peers. One host listens, dials, serves, relays and sends
+"""Network of a node among libp2p peers. One libp2p host listens, dials, serves, relays and sends
 requests."""
 
 from __future__ import annotations
@@ -53,27 +53,28 @@ from waku.p2p.service_peer import ServicePeer
 __all__ = ["Network"]
 
 TELL_S: Final = 1.0
-"""So long a call that connects waits for slow peers to be told the node's topics."""
+"""Time (s) for which a call that connects waits for slow peers to get the node's topics."""
 CERTIFICATE_S: Final = 60.0
-"""Polling interval for changes of the certificate files."""
+"""Interval (s) between two checks of the certificate files for changes."""
 
 _log = logging.getLogger("waku.node.libp2p")
 
 
 class NetworkHost(ServiceHost, Protocol):
-    """`EmbeddedNode` as its network sees it."""
+    """Interface of `EmbeddedNode` for its network."""
 
     @property
     def service_nodes(self) -> ServiceNodes:
-        """Peers that serve this node's light clients."""
+        """Peers whose services this node's light clients use."""
 
     @property
     def store_resume(self) -> StoreResume | None:
-        """Fetcher of missed messages from peers."""
+        """Fetcher of missed messages from the Stores of peers."""
 
 
 class Network:
-    """A node's connections to libp2p peers, in both directions. `run` is its task.
+    """Connections of a node to libp2p peers, in both directions. The method `run` is the task of
+    the network.
 
     Args:
         node: the node around it.
@@ -146,16 +147,16 @@ class Network:
 
     @property
     def connections(self) -> int:
-        """Number of open connections, including unfinished handshakes."""
+        """Number of connections, including connections with an unfinished handshake."""
         return len(self._host.links)
 
     @property
     def dials(self) -> Mapping[bool, int]:
-        """Dial attempts, by whether a peer answered."""
+        """Number of dial attempts, by success (True) and failure (False)."""
         return self._host.dials
 
     async def run(self, *, task_status: TaskStatus[None]) -> None:
-        """Listen and keep connections until cancelled.
+        """Listen for peers and keep connections until the task is cancelled.
 
         Raises:
             CannotListen: an address is taken, or not one of this machine.
@@ -170,7 +171,8 @@ class Network:
             await stack.aclose()
 
     async def connect(self, text: str, *, stay: bool) -> None:
-        """Connect to a peer now. With `stay`, dial it again whenever the connection ends.
+        """Connect to a peer now. With `stay`, the node dials the peer again whenever the connection
+        ends.
 
         Raises:
             WrongCluster: the peer is of another network.
@@ -190,12 +192,12 @@ class Network:
         await self.peers_told(TELL_S)
 
     async def peers_told(self, within_s: float) -> None:
-        """Return when relay peers were sent what waits for them, or the time is over."""
+        """Wait until the relay peers were sent all waiting messages, at most `within_s`."""
         if self.gossip is not None:
             await self.gossip.meshes.told(within_s)
 
     def keep(self, text: str) -> None:
-        """Connect to a peer as soon as it answers, and again whenever it returns.
+        """Connect to a peer as soon as the peer answers, and again whenever the connection ends.
 
         Raises:
             InvalidInput: the address cannot be dialled.

@@ -1,4 +1,4 @@
-"""libp2p peers as links of the node, and their services for the node's clients."""
+"""libp2p peers as links of the node, with their services for the node's clients."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ __all__ = ["PeerLink", "PeerServices"]
 T = TypeVar("T")
 
 DIAL_S: Final = 2.0
-"""Time that a request waits for an absent service node, because nwaku dials it for each request."""
+"""Time (s) that a request waits for an absent service node, because nwaku dials it at each
+request."""
 
 NOBODY_STATUS: Final = 505
 NOBODY: Final = "No peers for topic, skipping publish"
@@ -37,7 +38,7 @@ _EMPTY_CURSOR: Final = bytes(HASH_BYTES)
 
 
 class PeerLink:
-    """Link of the node to a libp2p peer.
+    """Link of the node to one libp2p peer.
 
     Args:
         peer_id: the peer.
@@ -69,11 +70,11 @@ class PeerLink:
 
     @property
     def peer(self) -> ServicePeer | None:
-        """Newest connection to the peer. None without a connection."""
+        """Newest connection to the peer, or None if there is no connection."""
         return self._peers[-1] if self._peers else None
 
     async def reached(self) -> ServicePeer | None:
-        """Return the peer, and dial it if there is no connection. Return None if it does not
+        """Return the peer, and dial it if there is no connection. Return None if the peer does not
         answer."""
         if not self._peers and self.is_kept:
             self._dial(self.key)
@@ -83,12 +84,12 @@ class PeerLink:
 
     @property
     def info(self) -> PeerInfo | None:
-        """Last report of the peer about itself. None before the first report."""
+        """Last report of the peer about itself, or None before the first report."""
         return self._info
 
     @property
     def connected(self) -> bool:
-        """True if there is a connection."""
+        """True if there is a connection to the peer."""
         return bool(self._peers)
 
     def met(self, peer: ServicePeer) -> None:
@@ -106,7 +107,7 @@ class PeerLink:
         )
 
     def lost(self, peer: ServicePeer) -> None:
-        """Note that a connection ended."""
+        """Note that a connection to the peer ended."""
         self._peers.remove(peer)
         if not self._peers:
             self._changed = anyio.Event()
@@ -118,14 +119,14 @@ class PeerLink:
         return any(self.key == str(one) for one in self._gossip.meshes.subscribers(pubsub_topic))
 
     def send(self, envelope: Envelope) -> None:
-        """Do nothing, because gossip sends messages to all peers at once."""
+        """Do nothing, because gossipsub sends messages to all peers at once."""
 
 
 class PeerServices:
-    """`RemoteServices` of a libp2p peer.
+    """Services of a libp2p peer for all clients of this node.
 
-    The peer knows one subscriber, this node. `table` records which of our clients wants which
-    topic. Refusals of this side also use nwaku's words.
+    The peer knows only one subscriber, this node. `table` records which client of this node wants
+    which topic. Refusals that this node decides also use nwaku's words.
     """
 
     def __init__(self, link: PeerLink, table: FilterTable) -> None:
@@ -133,7 +134,8 @@ class PeerServices:
         self._table = table
 
     async def push(self, pubsub_topic: str, message: WakuMessage) -> int:
-        """Publish through the peer. Return the number of relay peers that it reached.
+        """Publish a message through the peer. Return the number of relay peers that the message
+        reached.
 
         Raises:
             ServiceRefused: by the peer, or it cannot be reached.
@@ -179,7 +181,8 @@ class PeerServices:
         return page
 
     async def ping(self, subscriber: Subscriber) -> None:
-        """Return if a client is subscribed and the peer still knows this node.
+        """Raise an error unless a client is subscribed and the peer still knows this node as a
+        subscriber.
 
         Raises:
             ServiceRefused: not, or it cannot be reached.
@@ -188,7 +191,7 @@ class PeerServices:
         await self.check()
 
     async def subscribe(self, subscriber: Subscriber, criteria: Sequence[Criterion]) -> None:
-        """Ask the peer to push matching messages.
+        """Ask the peer to push messages that match the criteria of a client.
 
         Raises:
             ServiceRefused: too many criteria, or it cannot be reached.
@@ -202,7 +205,8 @@ class PeerServices:
             raise
 
     async def unsubscribe(self, subscriber: Subscriber, criteria: Sequence[Criterion]) -> None:
-        """End a subscription. The peer continues to push messages for other clients.
+        """End the subscription of a client to the given criteria. The peer still pushes messages
+        for other clients.
 
         Raises:
             ServiceRefused: none was subscribed to, or it cannot be reached.
@@ -210,7 +214,7 @@ class PeerServices:
         await self._end(subscriber, self._table.unsubscribe(subscriber, criteria))
 
     async def unsubscribe_all(self, subscriber: Subscriber) -> None:
-        """End all subscriptions of a client.
+        """End all filter subscriptions of a client.
 
         Raises:
             ServiceRefused: it has none, or the peer cannot be reached.
@@ -218,7 +222,7 @@ class PeerServices:
         await self._end(subscriber, self._table.unsubscribe_all(subscriber))
 
     async def check(self) -> None:
-        """Return if the peer knows this node as a subscriber.
+        """Raise an error unless the peer knows this node as a subscriber.
 
         Raises:
             ServiceRefused: not (404), or it cannot be reached.
@@ -234,7 +238,8 @@ class PeerServices:
         await self._filter(FilterRequest.SUBSCRIBE, criteria)
 
     async def forget(self, criteria: Sequence[Criterion]) -> None:
-        """Ask the peer to stop pushing messages that no client wants. A failure is ignored."""
+        """Ask the peer to stop pushing messages that no client wants. The method ignores a failure
+        of the request."""
         with suppress(ServiceRefused):
             for part in in_requests(self._unwanted(criteria)):
                 await self._filter(FilterRequest.UNSUBSCRIBE, part)

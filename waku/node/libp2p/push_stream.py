@@ -1,4 +1,4 @@
-"""Filter pushes to one peer: a limited queue, and the streams of the messages."""
+"""Filter pushes to one peer, with a limited queue and the streams of the messages."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ from waku.p2p.serving_codec import encode_push
 __all__ = ["PushEncoder", "Pusher"]
 
 END_WAIT_S: Final = 0.25
-"""Time after the first message in which the peer may end the stream, as go-waku does (T9)."""
+"""Time (s) after the first message in which the peer may end the stream, as go-waku does (T9)."""
 BATCH_BYTES: Final = 64 * 1024
-"""Messages in one write, for a peer that reads several on one stream."""
+"""Maximum size of the messages in one write (bytes), if the peer reads several on one stream."""
 UNREAD_STREAMS: Final = 16
-"""Open streams of one message each that the peer has not read yet."""
+"""Maximum number of open streams with a message that the peer has not read yet."""
 ATTEMPTS: Final = 3
-"""Refused streams in a row after which the peer no longer counts as a subscriber."""
+"""Number of refused streams in a row after which the peer no longer counts as a subscriber."""
 
 
 class PushEncoder:
-    """Cache that encodes each message once for all peers."""
+    """Cache that encodes each pushed message once for all peers."""
 
     def __init__(self) -> None:
         self._last: tuple[Envelope | None, bytes] = (None, b"")
 
     def encoded(self, envelope: Envelope) -> bytes:
-        """Return the message with its length prefix."""
+        """Return the encoded message with its length prefix."""
         envelope_before, data = self._last
         if envelope_before is not envelope:
             data = prefixed(encode_push(envelope.pubsub_topic, envelope.message))
@@ -45,10 +45,10 @@ class PushEncoder:
 
 
 class Pusher:
-    """Pushes messages to one peer. `run` is its task.
+    """Task that pushes messages to one peer.
 
     nwaku and js-waku read all messages on one stream. go-waku reads one message and ends the
-    stream, so each message then gets its own stream (T9).
+    stream, so each message to go-waku gets its own stream (T9).
     """
 
     def __init__(
@@ -82,7 +82,8 @@ class Pusher:
         """True if messages were dropped since the queue was empty."""
 
     def put(self, envelope: Envelope) -> None:
-        """Keep a message until the peer reads it. A full queue drops the oldest."""
+        """Queue a message until the peer reads it. If the queue is full, the oldest message is
+        dropped."""
         data = self._encoder.encoded(envelope)
         self._queue.append(data)
         self.queued_bytes += len(data)
@@ -95,7 +96,7 @@ class Pusher:
         self._wake.set()
 
     async def run(self) -> None:
-        """Push messages until the peer refuses.
+        """Push messages until the peer refuses them.
 
         Raises:
             ConnectionClosed: the peer has no connection any more.

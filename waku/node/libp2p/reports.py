@@ -1,4 +1,4 @@
-"""Log lines about peers that break rules, limited in number."""
+"""Log lines about peers that break rules, with a limited rate."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Reports"]
 
 NS_PER_S: Final = 1_000_000_000
 LINES: Final = 10
-"""Maximum number of log lines within `INTERVAL_S`. Further ones are only counted."""
+"""Maximum number of log lines within `INTERVAL_S`. Further reports are counted, but not logged."""
 INTERVAL_S: Final = 60
 MAX_TEXT: Final = 300
 
@@ -19,7 +19,7 @@ _log = logging.getLogger("waku.node.libp2p")
 
 
 class Reports:
-    """Writer of log lines about broken rules: at most ten a minute, the rest is counted."""
+    """Writer of log lines about broken rules, with at most ten lines a minute."""
 
     def __init__(self, now_ns: Callable[[], int]) -> None:
         self.counts: Counter[str] = Counter()
@@ -30,7 +30,7 @@ class Reports:
         self._unnamed = 0
 
     def note(self, kind: str, who: str, what: object) -> None:
-        """Count a broken rule of a peer, and log it unless there were too many."""
+        """Count a broken rule of a peer, and log it unless the limit is reached."""
         self.counts[kind] += 1
         now_ns = self._now_ns()
         if not 0 <= now_ns - self._begun_ns < INTERVAL_S * NS_PER_S:

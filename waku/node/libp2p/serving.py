@@ -1,4 +1,4 @@
-"""Server for requests of libp2p peers: one stream, one request, one answer."""
+"""Server for the requests of libp2p peers, with one request and one answer on each stream."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _log = logging.getLogger("waku.node.libp2p")
 
 
 class Serving:
-    """Handlers of light push, filter, Store, metadata and peer exchange.
+    """Handlers of the protocols light push, filter, Store, metadata and peer exchange.
 
     Args:
         node: whose services they are.

@@ -1,7 +1,8 @@
-"""Facts of an ordinary life, in columns.
+"""Facts from a participant's journal without unusual events, computed from columns.
 
-Each check is stricter than the row-by-row judges (`Replay`, `Reception`). If it passes, they would
-find nothing. If it fails, it raises `NeedsRowReader`, and they decide.
+Each check on columns is stricter than the judges of rows (`Replay`, `Reception`). If all checks
+pass, the judges of rows would find no broken promise. If a check fails, it raises `NeedsRowReader`,
+and the judges of rows decide.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from .tables import NOT_GIVEN
 from .wire import Array, NeedsRowReader, Whole, ramps
 
 MAX_LATE: Final = 500
-"""Entries that are counted one by one for a late message."""
+"""Maximum number of log entries that are counted one by one for a late message."""
 NEVER: Final = np.iinfo(np.int64).max
 Whose = tuple[str, str, int]
 
 
 class FastFacts(NamedTuple):
-    """Facts of a life that are few."""
+    """Facts from a participant's journal that are few in number."""
 
     whose: Whose
     few: list[Fact]
@@ -40,7 +41,7 @@ class FastFacts(NamedTuple):
 def facts_of_parts(
     participant: Participant, opened: Noted, life: Gathered, *, settle_ms: int | None = None
 ) -> FastFacts:
-    """What the judges of rows would give of a life, where they would find nothing.
+    """Return the facts that judges of rows would return for a journal without broken promises.
 
     Raises:
         NeedsRowReader: they might find something, or the journals are not fully understood here.

@@ -1,6 +1,7 @@
-"""Lines of one life as columns, in the order of lines, which have numbers.
+"""Journal lines of a participant with one log, as columns in the order of the lines.
 
-`gathered_part` reads one file. `joined` joins the files of a life.
+`gathered_part` returns the columns of one file. `joined` joins the columns of several files with
+one log.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from .wire import Array, NeedsRowReader, Whole
 EXTRAORDINARY: Final = frozenset(
     {"message_forged", "message_lost", "message_rejected", "delivery_failed", "send_failed"}
 )
-"""Events for which a life is judged row by row."""
+"""Events because of which a journal is judged row by row."""
 MISSING, REQUESTED, REPAIRED = "message_missing", "repair_requested", "repair_sent"
 MAX_MS: Final = 2**53
-"""Latest time for columns, in 285,000 years, so that sums of times stay within 64 bits."""
+"""Latest time in columns (in 285,000 years), so that sums of times fit into 64 bits."""
 T = TypeVar("T")
 
 
@@ -50,7 +51,7 @@ class Emitted(NamedTuple):
 
 
 class RepairEvent(NamedTuple):
-    """Messages that were noted as missing, requested, or sent again for others."""
+    """Event with messages that are missing, were requested, or were sent again for others."""
 
     line: int
     at_ms: int
@@ -59,24 +60,24 @@ class RepairEvent(NamedTuple):
 
 
 class Times(NamedTuple):
-    """Times of the lines."""
+    """Times of journal lines, and backward steps of the participant's clock."""
 
     first_ms: int
     last_ms: int
     until_ms: int
-    """Latest time of a line."""
+    """Latest time of any line."""
     step_back_ms: int
     """Largest backward step of the clock between two lines."""
     back_ms: int
-    """Sum of the clock's backward steps."""
+    """Sum of all backward steps of the clock."""
 
 
 class Gathered(NamedTuple):
-    """Life, or a part of it, without unusual events."""
+    """Columns of a participant's journal, or of a part of it, without unusual events."""
 
     path: str
     opened: bytes
-    """Line with which it begins."""
+    """First line of the journal or part."""
     lines: int
     times: Times
     log: Log
@@ -86,13 +87,13 @@ class Gathered(NamedTuple):
     emitted: Emitted
     repairs: list[RepairEvent]
     hours: dict[int, Hour]
-    """Log by hours of Lamport timestamps."""
+    """Summary of the message log, by hours of Lamport timestamps."""
     ids: Ids
     words: Ids
-    """Names of sources and outcomes."""
+    """Numbers for the names of sources and outcomes."""
 
     def of(self, event: str) -> list[RepairEvent]:
-        """Return the repairs of one kind."""
+        """Return the repair events of one kind."""
         return [each for each in self.repairs if each.event == event]
 
 
@@ -146,7 +147,7 @@ def gathered_part(path: Path, ids: Ids, words: Ids, known: Known | None = None) 
 
 
 def joined(participant: Participant, parts: Sequence[Gathered]) -> tuple[Noted, Gathered]:
-    """Return the joined files of one life, with the same numbers for ids, and its opening line.
+    """Return the opening line and the joined columns of several files with one log.
 
     Raises:
         NeedsRowReader: they are no life, or more than one.
@@ -194,7 +195,7 @@ def _from_line(part: Gathered, begin: int) -> Gathered:
 
 
 def times_of(at_ms: Whole) -> Times:
-    """Return the times of lines, in their order."""
+    """Return the times of lines that are given in their order."""
     back_ms = -np.minimum(np.diff(at_ms), 0)
     ends = int(at_ms[0]), int(at_ms[-1]), int(at_ms.max())
     return Times(*ends, int(back_ms.max(initial=0)), int(back_ms.sum()))

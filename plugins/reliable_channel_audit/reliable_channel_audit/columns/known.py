@@ -1,4 +1,4 @@
-"""Decoded messages, so that copies at other participants need no decoding."""
+"""Decoded messages, so that copies in other participants' journals need not be decoded."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from .messages import Found, Ids, Messages, no_messages
 from .wire import Whole, ramps
 
 MAX_KNOWN: Final = 500_000
-"""Maximum number of messages, in about 300 MB. The memory then starts over."""
+"""Maximum number of decoded messages that are kept, which need about 300 MB. When the maximum is
+reached, all kept messages are dropped."""
 
 
 class Known:
-    """Messages of a channel by the hashes of their copies. A hash covers the payload."""
+    """Decoded messages of a channel, by the hashes of their copies. The hash of a copy depends on
+    its payload."""
 
     def __init__(self) -> None:
         self.ids, self.words = Ids(), Ids()
@@ -24,15 +26,16 @@ class Known:
         self._messages = no_messages()
 
     def places(self, hashes: Sequence[str], sizes: Whole) -> Whole:
-        """Return the places of known messages with these sizes (-1 for unknown ones)."""
+        """Return the places of known messages with the given hashes and sizes (-1 for unknown
+        messages)."""
         get = self._places.get
         found = np.fromiter((get(each, -1) for each in hashes), np.int64, len(hashes))
         known_bytes = np.append(self._messages.total_bytes, -1)[found]
         return np.where(known_bytes == sizes, found, -1)
 
     def add(self, hashes: Sequence[str], found: Found) -> None:
-        """Add messages. Those with an unprovable retrieval hint are left out, because each
-        participant must check them."""
+        """Add decoded messages by their hashes. Messages with an unproven retrieval hint are not
+        added, because each participant must check them."""
         messages = found.messages
         if len(self._places) >= MAX_KNOWN:
             self._places, self._codes, self._messages = {}, {}, no_messages()
@@ -53,7 +56,8 @@ class Known:
         self._messages = both(self._messages, chosen)
 
     def with_known(self, found: Messages, places: Whole) -> Messages:
-        """Combine the messages of lines: known ones at these places, and newly decoded ones."""
+        """Return the messages of all lines, from known messages at the given places and from new
+        ones."""
         is_known = places >= 0
         every = both(found, taken(self._messages, places[is_known]))
         order = np.empty(len(places), np.int64)
@@ -63,7 +67,7 @@ class Known:
 
 
 def taken(messages: Messages, places: Whole) -> Messages:
-    """Return some messages, without hints."""
+    """Return the messages at the given places, without retrieval hints."""
     counts = messages.reference_counts
     firsts = np.cumsum(counts) - counts
     references = messages.references[ramps(firsts[places], counts[places])]
@@ -72,7 +76,7 @@ def taken(messages: Messages, places: Whole) -> Messages:
 
 
 def both(one: Messages, other: Messages) -> Messages:
-    """Join messages one after the other."""
+    """Return the messages of both arguments, one after the other."""
     names = (*_COLUMNS, "references")
     columns = {name: np.concatenate([getattr(one, name), getattr(other, name)]) for name in names}
     return one._replace(**columns, hints=one.hints + other.hints)

@@ -1,5 +1,5 @@
-"""SDS messages of the `spec` dialect as columns. A message consists of the fields of its pieces,
-and a piece is decoded once for all messages."""
+"""SDS messages of the dialect `spec` as columns. A message consists of pieces with fields, and each
+piece is decoded once for all messages."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DIGEST_BYTES: Final = 32
 
 
 class Ids(dict[str, int]):
-    """Numbers for ids, from 0, in the order of their first occurrence."""
+    """Numbers for ids, from 0 in the order of their first occurrence."""
 
     def __missing__(self, name: str) -> int:
         number = self[name] = len(self)
@@ -46,23 +46,24 @@ class Ids(dict[str, int]):
 
 
 class Messages(NamedTuple):
-    """Messages as on the wire. Ids are numbers of an `Ids`."""
+    """Wire messages as columns. The columns of ids contain numbers from an `Ids`."""
 
     sender: Whole
     message_id: Whole
     lamport_timestamp: Whole
-    """Number of the sender (-1 without one)."""
+    """Lamport timestamp of each message (-1 without a timestamp)."""
     content_sha256: Array
-    """Content hashes as rows of 32 bytes. Without content, the hash of nothing."""
+    """SHA-256 of each message's content, as rows of 32 bytes. For a message without content, the
+    row is the hash of empty bytes."""
     total_bytes: Whole
     content_bytes: Whole
     bloom_filter_bytes: Whole
     repair_request_bytes: Whole
     reference_counts: Whole
     references: Whole
-    """References of all messages, those of the first message first."""
+    """References of all messages, beginning with those of the first message."""
     hints: list[tuple[int, bytes]]
-    """Retrieval hints and their messages, by different entries."""
+    """Retrieval hints, each with the number of the message id that it belongs to."""
 
 
 def no_messages() -> Messages:
@@ -76,9 +77,9 @@ class Found(NamedTuple):
 
     messages: Messages
     contents: Array
-    """Hashes (sha256) of received contents, one row of bytes each."""
+    """SHA-256 of each received content, as rows of 32 bytes."""
     hints: Whole
-    """Number of the hint in a message."""
+    """Number of each retrieval hint (in `Messages.hints`) that occurs in a message."""
     hinted: Whole
     """Number of the message with the hint."""
 
@@ -86,9 +87,9 @@ class Found(NamedTuple):
 def messages_of(
     unpacked: Unpacked, wire: Whole, received: Whole, ids: Ids, skipped: Whole | None = None
 ) -> Found:
-    """Decode the messages of the texts `wire`, and hash the texts `received`.
+    """Return the messages in the texts `wire`, and the hashes of the texts `received`.
 
-    Data that only `skipped` texts have is not examined.
+    Data that occurs only in `skipped` texts is not decoded.
 
     Raises:
         NeedsRowReader: one that is none, is of another dialect, or has a field twice.
@@ -295,6 +296,6 @@ def _names(values: Sequence[bytes], longest: int) -> list[str]:
 
 
 def rows_of(digests: Array) -> list[bytes]:
-    """Return rows of 32 bytes as values."""
+    """Return the rows of 32 bytes as a list."""
     data = digests.tobytes()
     return [data[at : at + DIGEST_BYTES] for at in range(0, len(data), DIGEST_BYTES)]

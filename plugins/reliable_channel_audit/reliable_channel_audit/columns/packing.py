@@ -1,5 +1,5 @@
-"""Decoder of packed bytes in many lines at once (`reliable_channel.runtime.journal_packing`).
-Tokens become numbers of pieces, and each piece is decoded once."""
+"""Decoder of packed bytes in many lines at once (`reliable_channel.runtime.journal_packing`). Each
+token is replaced by the number of a piece, and each piece is decoded once."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from reliable_channel.spi import MAX_FIELDS
 from .wire import Array, Bytes, NeedsRowReader, Whole, padded, ramps
 
 MAX_PIECES: Final = 2 * MAX_FIELDS
-"""Maximum number of numbered fields of an `Unpacker`."""
+"""Maximum number of the numbered fields that an `Unpacker` remembers."""
 MAX_DIGITS: Final = 9
 _SPACE, _EQUALS, _TILDE, _DASH, _ZERO, _FILLED = b" =~-0A"
 
 
 class Pieces(NamedTuple):
-    """Bytes of which payloads consist, each once."""
+    """Pieces of bytes from which payloads are composed, each once."""
 
     text: bytes
     data: Bytes
-    """Bytes of the pieces, padded."""
+    """Bytes of all pieces, with padding."""
     begins: Whole
     ends: Whole
 
@@ -34,31 +34,28 @@ class Pieces(NamedTuple):
 
 
 class Unpacked(NamedTuple):
-    """Pieces of a number of texts."""
+    """Texts as numbers of the pieces that they consist of."""
 
     decode: Callable[[Array], Pieces]
-    """Gives the bytes of these pieces; others are empty.
-
-    Raises:
-        NeedsRowReader: bytes that are not written as a `Packer` does.
-    """
+    """Function that returns the bytes of the wanted pieces, and leaves other pieces empty. The
+    function raises `NeedsRowReader` for bytes that a `Packer` does not write."""
     sizes: Whole
-    """Length of each piece."""
+    """Length of each piece (bytes)."""
     uses: Whole
-    """Numbers of pieces, those of the first text first."""
+    """Numbers of the pieces in all texts, beginning with the first text."""
     counts: Whole
-    """Number of pieces of each text."""
+    """Number of pieces in each text."""
     is_value: Array
-    """True if a text is the value of its piece, without tag and length."""
+    """True for each text that is the value of its piece, without tag and length."""
 
     def bytes_of(self) -> Whole:
-        """Return the number of bytes that each text represents."""
+        """Return the number of bytes that each text stands for."""
         ends = np.cumsum(self.sizes[self.uses])[np.cumsum(self.counts) - 1]
         return np.diff(ends, prepend=0)
 
 
 def whole(payloads: Sequence[bytes]) -> Unpacked:
-    """Return unpacked payloads as one piece each."""
+    """Return payloads that were not packed, each as one piece."""
     sizes = np.fromiter(map(len, payloads), np.int64, len(payloads))
     pieces = _pieces(b"".join(payloads), sizes)
     one_each = np.ones(len(payloads), np.int64)
@@ -67,7 +64,7 @@ def whole(payloads: Sequence[bytes]) -> Unpacked:
 
 
 def unpacked(texts: Sequence[str]) -> Unpacked:
-    """Return True for texts that need no earlier texts.
+    """Return the pieces of packed texts that need no earlier texts.
 
     Raises:
         NeedsRowReader: bytes that are missing, or are not written as a `Packer` does.

@@ -1,6 +1,6 @@
-"""Log and wire messages of one life, as columns.
+"""Message log and wire messages in a participant's journal, as columns.
 
-Ids, sources and outcomes are numbers of an `Ids`.
+Columns of ids, sources and outcomes contain numbers from an `Ids`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ NOT_GIVEN: Final = -(2**63)
 
 
 class Log(NamedTuple):
-    """Messages that entered the log."""
+    """Messages that entered the participant's log, as columns."""
 
     line: Whole
     at_ms: Whole
@@ -23,20 +23,21 @@ class Log(NamedTuple):
     position: Whole
     evicted: Whole
     first_segment: Whole
-    """Number of the first segment (-1 for messages of others)."""
+    """Number of the first segment's id (-1 for other participants' messages)."""
     content_sha256: Array
     message_hash: Array
-    """Message hashes as rows of 32 bytes (zeros for own messages)."""
+    """Message hashes as rows of 32 bytes (zeros for the participant's own messages)."""
 
 
 class Wire(NamedTuple):
-    """Received and sent messages. `Messages` has their contents."""
+    """Received and sent messages in a participant's journal, as columns. The contents of received
+    and sent messages are in `Messages`."""
 
     line: Whole
     at_ms: Whole
     is_in: Array
     source: Whole
     outcome: Whole
-    """Outcomes (-1 for sent messages)."""
+    """Number of each message's outcome (-1 for sent messages)."""
     timestamp_ns: Whole
     message_hash: Array

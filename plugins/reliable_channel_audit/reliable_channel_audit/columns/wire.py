@@ -1,4 +1,5 @@
-"""Protobuf fields of many byte strings at once. Each step reads one field of every string."""
+"""Decoder of protobuf fields in many byte strings at once. Each step of the decoder reads one field
+of every string."""
 
 from __future__ import annotations
 
@@ -8,38 +9,39 @@ import numpy as np
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Whole: TypeAlias = Array
-"""Arrays of 64-bit whole numbers."""
+"""Array of whole numbers with 64 bits."""
 Bytes: TypeAlias = Array
 MAX_STEPS: Final = 2_000
-"""Maximum number of fields of a string. With more, a step reads too little to be efficient."""
+"""Maximum number of fields in a byte string. With more fields, the steps would read too little data
+to be efficient."""
 MAX_VARINT_BYTES: Final = 9
-"""Maximum length of a varint that fits 63 bits."""
+"""Maximum length of a varint that fits into 63 bits (bytes)."""
 _VARINT, _LENGTH_DELIMITED = 0, 2
 
 
 class NeedsRowReader(Exception):
-    """Columns do not understand the data, so it must be read row by row."""
+    """Error that the data cannot be read as columns, so it must be read row by row."""
 
 
 class Fields(NamedTuple):
-    """Fields, ordered by their string and their place in it."""
+    """Fields of byte strings as columns, ordered by string and by place in the string."""
 
     owner: Whole
-    """Number of the string."""
+    """Number of the byte string that contains each field."""
     tag: Whole
     value: Whole
-    """Value of the number, or length of the bytes."""
+    """Value of a number field, or length of a bytes field."""
     begin: Whole
-    """Beginning of the bytes."""
+    """Offset at which the bytes of a field begin."""
 
 
 def padded(data: bytes) -> Bytes:
-    """Return bytes that may be read a varint beyond their end."""
+    """Return bytes with padding, so that a varint may be read beyond their end."""
     return np.frombuffer(data + bytes(MAX_VARINT_BYTES + 1), np.uint8)
 
 
 def fields(data: Bytes, begins: Whole, ends: Whole) -> Fields:
-    """Return the top-level fields of the strings between `begins` and `ends`.
+    """Return the top-level fields of the byte strings between `begins` and `ends`.
 
     Raises:
         NeedsRowReader: a string that is not numbers and length-delimited fields alone, written as
@@ -69,7 +71,7 @@ def fields(data: Bytes, begins: Whole, ends: Whole) -> Fields:
 
 
 def varints(data: Bytes, at: Whole) -> tuple[Whole, Whole]:
-    """Return the numbers at these places, and their ends.
+    """Return the varints at the given offsets, and the offsets at which they end.
 
     Raises:
         NeedsRowReader: a number that does not fit 63 bits, or has more bytes than it needs.
@@ -93,8 +95,7 @@ def varints(data: Bytes, at: Whole) -> tuple[Whole, Whole]:
 
 
 def ramps(begins: Whole, counts: Whole) -> Whole:
-    """Return `begins[0]`, `begins[0] + 1` and so on, as many of each as given, one after the
-    other."""
+    """Return joined ranges of numbers, each with a beginning and a count."""
     total = int(counts.sum())
     firsts = np.repeat(begins - (np.cumsum(counts) - counts), counts)
     return firsts + np.arange(total)

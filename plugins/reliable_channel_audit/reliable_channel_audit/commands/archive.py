@@ -1,4 +1,4 @@
-"""`reliable-channel audit archive`: the content of a Store as files, each message once."""
+"""`reliable-channel audit archive`, which writes the content of a Store into files."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ from ..databases import Row
 from .store_flags import Config, ContentTopic, Hours, Network, Source, start_of, store_arguments
 
 CHUNK: Final = 20_000
-"""Number of messages that are written at once."""
+"""Number of messages that are written to the archive at once."""
 
 
 class Archived(NamedTuple):
@@ -45,8 +45,9 @@ def archive(
 ) -> None:
     """Archive the content of a Store as files, each message once.
 
-    The files are Parquet by day and content topic, or a Delta table. Existing messages are left
-    out, by message hash. You may run it again, from several nodes, or after an interruption.
+    The files are Parquet by day and content topic, or a Delta table. Messages whose hash is already
+    in the archive are left out. The command may be repeated, also with several nodes or after an
+    interruption.
     """
     from reliable_channel import run
 

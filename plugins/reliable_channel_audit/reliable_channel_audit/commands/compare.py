@@ -1,4 +1,5 @@
-"""`reliable-channel audit compare`: delivery, latency, holes and repairs of whole groups."""
+"""`reliable-channel audit compare`, which compares delivery, latency, holes and repairs of
+groups."""
 
 import json
 from collections.abc import Sequence
@@ -38,9 +39,9 @@ def compare(
 ) -> None:
     """Compare delivery rate, latency, holes and repairs of runs, scenarios and implementations.
 
-    It reads logs of nwaku, nim-libp2p and Status in the form of 10ksim, answers of VictoriaLogs,
-    and journals. A `metadata.json` beside them names scenario and settings. The exit status is 5 if
-    a run shows nothing.
+    The command reads logs of nwaku, nim-libp2p and Status (10ksim), answers of VictoriaLogs, and
+    journals. A file `metadata.json` beside the logs names the scenario and its settings. The exit
+    status is 5 if a run contains no messages.
     """
     from ..group_reliability.runs import find_runs, measure
     from ..group_reliability.tables import by_scenario, differences

@@ -1,4 +1,4 @@
-"""`reliable-channel audit ingest`: journals as tables that last, and a verdict on them."""
+"""`reliable-channel audit ingest`, which converts journals to lasting tables and judges them."""
 
 import json
 from pathlib import Path
@@ -39,10 +39,10 @@ def ingest(
     """Convert closed journals to Parquet files, and judge them together with the open ones.
 
     A journal is closed if it is a part (alice.0001.jsonl.gz), is packed, or ends with
-    `journal_closed`. Each closed journal is read once, in all runs together. Each run adds a
-    verdict on the tables and on the open journals. The exit status is that of `check`. Journals
-    must stay in their place, because evidence is read from them. Needs `pip install
-    'reliable-channel-audit[parquet]'`.
+    `journal_closed`. Each closed journal is read only once, even in several runs. Each run adds a
+    verdict on the tables and on the open journals. The exit status is the same as that of `check`.
+    Journals must stay in their place, because evidence is read from them again. The command needs
+    `pip install 'reliable-channel-audit[parquet]'`.
     """
     done, judged, shown = judged_tables(paths, to, settle_ms)
     if as_json:
@@ -70,8 +70,8 @@ def judged_tables(
     spark: "SparkSession | None" = None,
     partitions: int | None = None,
 ) -> "tuple[Ingested, Judged, list[Evidence]]":
-    """Add new data, and judge it. For a report, open journals are added as well, and data of other
-    journals is left out.
+    """Add new journals to the tables, and return a verdict on all data. For a report, open journals
+    are added too, and data of other journals is left out.
 
     Raises:
         ValueError: what is needed is not installed.

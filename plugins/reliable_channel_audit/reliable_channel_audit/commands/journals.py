@@ -1,5 +1,5 @@
-"""`reliable-channel audit journals`, or `check`: whether a channel kept its promises, from the
-journals of its participants."""
+"""`reliable-channel audit journals`, or `check`, which judges a channel from its participants'
+journals."""
 
 import json
 from functools import partial
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from ..verdict import Verdict
 
 REPORT: Final = Path("report")
-"""Default directory of reports."""
+"""Default folder for the reports of a verdict."""
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command under its two names."""
+    """Add the command under both of its names."""
     app.command()(journals)
     app.command("check")(journals)
 
@@ -96,14 +96,14 @@ def journals(
 ) -> None:
     """Check from journals whether a channel kept its promises, and print the verdict.
 
-    The exit status is 1 if a promise was broken. It is 5 if no broken promise is known, but not all
-    could be judged. Journals must fit into memory. With `--out` any number of them is judged by
-    tables, with the same verdict and a report. That needs `pip install
-    'reliable-channel-audit[parquet]'`. With `--master` or `--remote` Spark reads the journals,
-    which needs Java 17 or 21 and `[spark]`.
+    The exit status is 1 if a promise was broken. The exit status is 5 if no promise is known to be
+    broken, but not all could be judged. Without `--out`, the journals must fit into memory. With
+    `--out`, any number of journals is judged from tables, with the same verdict and a report. The
+    option `--out` needs `pip install 'reliable-channel-audit[parquet]'`. With `--master` or
+    `--remote` Spark reads the journals, which needs Java 17 or 21 and `[spark]`.
 
-    With `--live` it follows the journals until it is stopped. It prints each broken promise and
-    alarm once, and keeps them in `reports.jsonl` in the directory of `--out`.
+    With `--live`, the command follows the journals until it is stopped. A live audit prints each
+    broken promise and alarm once, and writes `reports.jsonl` to `--out`.
     """
     if live:
         _live(

@@ -1,4 +1,5 @@
-"""Tables in their full width. Neither a pipe nor a narrow terminal cuts them."""
+"""Tables that are printed in their full width. Neither a pipe nor a narrow terminal cuts the rows
+of a table."""
 
 from collections.abc import Iterable
 
@@ -7,7 +8,8 @@ from reliable_channel.spi import say
 
 
 def print_table(headings: tuple[str, ...], rows: Iterable[tuple[str, ...]], *, labels: int) -> None:
-    """Print rows below headings. The first `labels` columns are texts, the others figures."""
+    """Print a table with headings and rows. The first `labels` columns are texts, and the other
+    columns are numbers."""
     cells = [headings, *(tuple(printable(cell) for cell in row) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for number, row in enumerate(cells):

@@ -1,4 +1,4 @@
-"""The options of commands that run on Spark."""
+"""Options of commands that can run on Spark."""
 
 from typing import Annotated, Final
 
@@ -15,7 +15,7 @@ Conf = Annotated[
 
 
 def settings(given: list[str] | None) -> dict[str, str]:
-    """Return the settings by name.
+    """Return Spark's settings by name, from texts of the form `NAME=VALUE`.
 
     Raises:
         typer.BadParameter: one is no `spark.name=value`.

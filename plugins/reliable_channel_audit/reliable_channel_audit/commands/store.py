@@ -1,4 +1,4 @@
-"""`reliable-channel audit store`: facts about a channel from a Store alone."""
+"""`reliable-channel audit store`, which prints facts about a channel from a Store alone."""
 
 import json
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 UNKNOWN: Final = "unknown"
 MAX_SHOWN: Final = 20
-"""Maximum number of printed senders and findings. `--json` has all."""
+"""Maximum number of senders and findings that are printed. With `--json`, all senders and findings
+are printed."""
 _MINUTE_MS: Final = 60_000
 
 
@@ -54,8 +55,8 @@ def store(
 ) -> None:
     """Print facts about a channel from a Store alone, without any journal.
 
-    It reports missing messages that others refer to, and senders that are silent, lag behind, or
-    send too much. The exit status is 1 if something is found, and 5 if Store has no SDS message.
+    The command reports missing messages, and senders that are silent, lag behind, or send too much.
+    The exit status is 1 if a problem is found, and 5 if Store has no SDS message.
     """
     from reliable_channel import run
 

@@ -1,4 +1,4 @@
-"""Flags of the commands that read a Store."""
+"""Options of commands that read a Store."""
 
 import time
 from pathlib import Path
@@ -34,11 +34,11 @@ Config = Annotated[
 def store_arguments(
     source: list[str] | None, config: Path | None, **flags: str | None
 ) -> dict[str, Any]:
-    """Return the channel arguments that name its Store: flags override the file."""
+    """Return the channel arguments that name a Store, from flags that override a file."""
     given = channel_settings(config) | {name: value for name, value in flags.items() if value}
     return given | ({"node": source} if source else {})
 
 
 def start_of(hours: float | None) -> int:
-    """Return the first wanted timestamp (ns)."""
+    """Return the first timestamp to read from a Store (ns)."""
     return FIRST_NS if hours is None else time.time_ns() - int(hours * _HOUR_NS)

@@ -1,4 +1,4 @@
-"""Verdict and its evidence, as text for people."""
+"""Verdict and its evidence as text for people."""
 
 import re
 from collections import Counter
@@ -16,18 +16,19 @@ if TYPE_CHECKING:
     from ..verdict import Rate, Verdict
 
 MAX_NAMES: Final = 10
-"""Maximum number of participants without a journal that are named."""
+"""Maximum number of participants without a journal that are named in the text."""
 MAX_STEPS: Final = 10
-"""Maximum number of steps of a message in the evidence. The command below it shows all."""
+"""Maximum number of steps of a message that the evidence shows. The command below the evidence
+prints all steps."""
 MAX_RATES: Final = 3
-"""Maximum number of channels, hours and pairs whose delivery rates are printed, the worst first."""
+"""Maximum number of delivery rates that are printed, the worst first."""
 MAX_PRINTED: Final = 3
-"""Maximum number of findings whose evidence is printed, the worst first."""
+"""Maximum number of findings that are printed with evidence, the worst first."""
 LONG_ID: Final = re.compile(r"\b([0-9a-f]{10})[0-9a-f]{54}\b")
 
 
 def tell_evidence(evidence: "list[Evidence]") -> None:
-    """Print the evidence of the worst findings, and the command that shows it again."""
+    """Print the evidence of the worst findings, and the command that prints the evidence again."""
     from ..evidence import show
 
     for each in evidence[:MAX_PRINTED]:
@@ -49,7 +50,7 @@ def tell_evidence(evidence: "list[Evidence]") -> None:
 
 
 def exit_status(verdict: "Verdict") -> ExitCode:
-    """Return the exit status for a verdict."""
+    """Return the exit status of `check` for a verdict."""
     from ..verdict import Value
 
     codes = {
@@ -61,7 +62,7 @@ def exit_status(verdict: "Verdict") -> ExitCode:
 
 
 def tell(verdict: "Verdict") -> None:
-    """Print the essential facts on one screen."""
+    """Print the most important facts of a verdict on one screen."""
     _tell_deliveries(verdict)
     logs = "one log" if verdict.logs == 1 else f"{verdict.logs} different logs"
     echo(
@@ -142,11 +143,12 @@ def _what(rate: "Rate", channels: "Sequence[Rate]") -> str:
 
 
 def counted(count: int, thing: str, things: str | None = None) -> str:
-    """Return a number with its noun."""
+    """Return a number followed by its noun in singular or plural."""
     return f"{count:,} {thing if count == 1 else things or thing + 's'}"
 
 
 def echo(text: str, style: str | None = None) -> None:
-    """Print one line. Ids are shortened, because their beginnings differ."""
+    """Print a line of text to the terminal. Ids in the line are shortened, because their beginnings
+    usually differ."""
     # Journals have names and texts of any participant in them.
     say(LONG_ID.sub(r"\1…", printable(text)), style=style)

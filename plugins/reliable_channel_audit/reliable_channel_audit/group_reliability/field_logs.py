@@ -1,11 +1,9 @@
-"""Logs of nodes in the form of 10ksim: the messages that each node received, with times.
+"""Logs of nodes in the format of 10ksim, which list received messages with times.
 
 The lines are those of the tracers in vacp2p/10ksim (4f90a3c, August 2026,
-`src/analysis/mesh_analysis/readers/tracers`). They cover nwaku's relay and light push as text and
-as JSON, nim-libp2p's test node, and Status' signals in the form of the `status-subscriber` of
-vacp2p/status-benchmarks. They come as a file for each node, or as an answer of VictoriaLogs to
-`/select/logsql/query`: a JSON object a line with the text in `_msg`
-(https://docs.victoriametrics.com/victorialogs/querying/).
+`src/analysis/mesh_analysis/readers/tracers`). The logs come from nwaku, nim-libp2p's test node, or
+the `status-subscriber` of status-benchmarks. A log is a file of one node, or a JSON answer of
+VictoriaLogs to `/select/logsql/query`.
 """
 
 from __future__ import annotations
@@ -27,34 +25,35 @@ WAKU: Final = "waku relay"
 NIM_LIBP2P: Final = "nim-libp2p"
 STATUS: Final = "status-go"
 ENTERED: Final = "entered"
-"""Kind of a sighting: the node sent the message, or accepted it from a client."""
+"""Kind of a sighting in which the node sent the message, or accepted it from a client."""
 RECEIVED: Final = "received"
 PEEKED_LINES: Final = 10_000
-"""Bytes of a file that are read to see if it belongs to one node."""
+"""Number of lines that are read to find the node of a file."""
 _SIGNAL: Final = "Received valid message: "
 
 
 class Sighting(NamedTuple):
-    """Sighting of a message at a node."""
+    """Sighting of a message at a node, with its time."""
 
     node: str
     message: str
     at_us: int
-    """Time by the clock of the node, since 1970."""
+    """Time of the sighting by the node's clock (µs since 1970)."""
     kind: str
-    """Kind: `ENTERED` or `RECEIVED`."""
+    """Kind of the sighting, `ENTERED` or `RECEIVED`."""
     sent_us: int | None
-    """Time of sending, if the line has it."""
+    """Time when the message was sent, if the line has it (µs)."""
     group: str
-    """Nodes of one shard, which should all receive the message. Empty if names show none."""
+    """Group of nodes on one shard, all of which should receive the message. If the names of nodes
+    show no shard, `group` is empty."""
     implementation: str
 
 
 class Seen(NamedTuple):
-    """Sighting in a text, before its node is known."""
+    """Sighting in a line, before its node is known."""
 
     peer: str
-    """Name of the node. Empty if the text does not have it."""
+    """Name of the node in the line. If the line has no name, `peer` is empty."""
     message: str
     at_us: int
     kind: str
@@ -63,7 +62,7 @@ class Seen(NamedTuple):
 
 
 class FieldLog:
-    """One file, read as a stream, with its counts afterwards."""
+    """Log file that is read as a stream, with counts at the end."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -74,7 +73,7 @@ class FieldLog:
         """From VictoriaLogs: it names pods, and its name is not that of a node."""
 
     def sightings(self) -> Iterator[Sighting]:
-        """Yield every sighting, in the order of the file."""
+        """Yield each sighting in the order of the file."""
         alone = _peers(self.path) <= 1
         stem = _stem(self.path)
         for text, fields in self._texts():
@@ -101,8 +100,8 @@ class FieldLog:
 
 
 def seen_in(text: str, fields: Mapping[str, Any]) -> Iterator[Seen]:
-    """Return the sighting of a line. `fields` are those of VictoriaLogs, which may have split the
-    line.
+    """Yield the sighting that a line of a log contains. `fields` are the fields into which
+    VictoriaLogs may have split the line.
 
     Raises:
         ValueError: the line has the words of a sighting, and not its fields.

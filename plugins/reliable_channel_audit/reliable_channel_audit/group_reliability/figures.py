@@ -1,4 +1,4 @@
-"""Figures of a run. The figures of several runs can be added."""
+"""Figures of a run of a group. The figures of several runs can be added up."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from dataclasses import dataclass, field, fields
 from typing import Final, Self
 
 SIGNIFICANT_BITS: Final = 8
-"""Resolution of latencies: they are exact to 0.4 %, and any number of them takes a few hundred
-counts."""
+"""Number of exact bits of a latency, which give an error of at most 0.4 %."""
 
 
 class Latencies:
-    """Distribution of durations (µs in, ms out)."""
+    """Distribution of durations, which are added in µs and read in ms."""
 
     def __init__(self) -> None:
         self.counts: Counter[int] = Counter()
@@ -37,7 +36,7 @@ class Latencies:
         return self
 
     def at_ms(self, share: float) -> float | None:
-        """Return the duration that `share` of them do not exceed, or None."""
+        """Return the duration that the given share of all durations does not exceed, or None."""
         total = self.counts.total()
         if not total:
             return None
@@ -53,43 +52,46 @@ class Latencies:
 
 @dataclass(slots=True)
 class Figures:
-    """Counts of one run or of several."""
+    """Figures of one run, or of several runs together."""
 
     runs: int = 1
     participants: int = 0
     silent: int = 0
-    """Participants that received no message at all."""
+    """Number of participants that received no message at all."""
     messages: int = 0
-    """Messages that should have arrived."""
+    """Number of messages that should have arrived."""
     complete: int = 0
-    """Messages that all participants received which should have them."""
+    """Number of messages that reached all participants which should have them."""
     expected: int = 0
-    """Pairs of a message and a participant that should have it, without its origin."""
+    """Number of pairs of a message and a participant that should receive it."""
     delivered: int = 0
     not_due: int = 0
-    """Pairs too near to the end for a judgement, which are in no other figure."""
+    """Number of pairs that are too near to the end of the run, and so count nowhere else."""
     failed: int = 0
-    """Messages whose failure was emitted to the sender, so that no delivery is expected."""
+    """Number of messages whose sender was told of a failure, so that no delivery is expected."""
     without_origin: int = 0
-    """Messages without a line about their sending. Latency counts from their first reception."""
+    """Number of messages without a log line about their sending. The latency of a message without a
+    line about its sending counts from its first reception."""
     copies: int = 0
-    """Arrivals of the same message at the same participant, the first one included."""
+    """Number of arrivals of messages at participants, repeated arrivals included."""
     received: int = 0
-    """Pairs of a message and a participant that received it, expected or not."""
+    """Number of pairs of a message and a participant that received it, expected or not."""
     holes: int = 0
-    """Runs of messages that a participant lacks, after which it received another one."""
+    """Number of holes, each of consecutive messages that a participant lacks before a later
+    message."""
     longest_hole: int = 0
-    """Length of the longest hole in messages."""
+    """Number of messages in the longest hole."""
     in_holes: int = 0
-    """Messages in holes. Other missing ones are at the end of a participant's messages."""
+    """Number of messages in all holes. Missing messages outside holes are at the end of a
+    participant's messages."""
     ways: Counter[str] = field(default_factory=Counter)
-    """Deliveries by path. Empty if the logs do not show it."""
+    """Number of deliveries by path. If the logs do not show paths, `ways` is empty."""
     requests: int = 0
-    """Repair requests of participants. A message counts each time."""
+    """Number of repair requests of all participants. Each requested message counts each time."""
     responses: int = 0
     latency: Latencies = field(default_factory=Latencies)
     missing_for: Latencies = field(default_factory=Latencies)
-    """Durations for which delivered messages were known only by reference."""
+    """Times for which delivered messages had been known only by reference."""
 
     def __iadd__(self, other: Self) -> Self:
         for each in fields(self):
@@ -103,18 +105,20 @@ class Figures:
 
     @property
     def delivery_rate(self) -> float | None:
-        """Share of the expected pairs. None if nothing was expected."""
+        """Share of the expected pairs of message and participant that were delivered. If no
+        delivery was expected, `delivery_rate` is None."""
         return self.delivered / self.expected if self.expected else None
 
     @property
     def repaired(self) -> int | None:
-        """Deliveries by another path than the first broadcast. None if logs do not show it."""
+        """Number of deliveries by other paths than the first broadcast. If the logs do not show
+        paths, `repaired` is None."""
         return (
             None if not self.ways else self.ways.total() - self.ways["live"] - self.ways["unknown"]
         )
 
     def values(self) -> dict[str, float | int | None]:
-        """Return each figure by its name in tables and JSON. None means unknown."""
+        """Return the figures by their names in tables and JSON. An unknown figure is None."""
         told = bool(self.ways)
         return {
             "runs": self.runs,

@@ -1,4 +1,4 @@
-"""Runs on disk: their files, descriptions and figures."""
+"""Runs of groups on disk, with their files, descriptions and figures."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .tally import Tally
 METADATA: Final = "metadata.json"
 """File that 10ksim writes beside the logs of an experiment (its `POST_RUN_ANALYSIS.md`)."""
 NOT_OF_NODES: Final = frozenset({METADATA, "events.log", "out.log"})
-"""Files of 10ksim about the experiment itself."""
+"""Files of 10ksim about the whole experiment, which contain no node's log."""
 _KINDS: Final = (".log", ".txt", ".json", ".jsonl", ".ndjson", ".journal")
 JOURNALS: Final = "reliable-channel"
 
@@ -36,7 +36,7 @@ class Run:
     settings: dict[str, str]
     figures: Figures
     warnings: list[str]
-    """Reasons why figures of this run may be unreliable."""
+    """Reasons why figures of the run may be unreliable."""
 
     def to_dict(self) -> dict[str, object]:
         return {
@@ -52,8 +52,8 @@ class Run:
 def find_runs(paths: Iterable[Path]) -> Iterator[tuple[str, list[Path], dict[str, Any]]]:
     """Yield the name, files and metadata of each run.
 
-    A file is a run. A directory is a run if it has logs or a `metadata.json`. Otherwise its
-    subdirectories are searched.
+    A file that is given as a path is a run of its own. A folder is a run if it contains logs or a
+    `metadata.json`. In other folders, runs are searched in the subfolders.
 
     Raises:
         FileNotFoundError: a path that is not there.
@@ -69,7 +69,7 @@ def find_runs(paths: Iterable[Path]) -> Iterator[tuple[str, list[Path], dict[str
 
 
 def measure(name: str, files: list[Path], metadata: Mapping[str, Any], *, settle_ms: int) -> Run:
-    """Read the logs of a run and compute its figures."""
+    """Return the figures of a run, from the logs in its files."""
     tally, warnings = Tally(), list[str]()
     group, others, _ = group_of(files)
     options = _flat(metadata.get("params"))

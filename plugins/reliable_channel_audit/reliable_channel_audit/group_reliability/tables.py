@@ -1,4 +1,4 @@
-"""Tables of runs: by scenario, by setting, and one against another."""
+"""Tables of runs, by scenario, by setting, and as a comparison of two runs."""
 
 from __future__ import annotations
 
@@ -22,11 +22,12 @@ HEADINGS: Final = {
     "repaired": "repaired",
     "copies_per_delivery": "copies",
 }
-"""Figures of a table, with their headings. `Figures.values` has all of them."""
+"""Figures that a table shows, with their headings. `Figures.values` contains all figures of a
+run."""
 
 
 class Row(NamedTuple):
-    """Runs of one scenario and one implementation together."""
+    """Runs of one scenario and one implementation, added up."""
 
     scenario: str
     implementation: str
@@ -34,7 +35,7 @@ class Row(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """Figure of two runs."""
+    """Values of a figure in two runs."""
 
     figure: str
     first: float | int | None
@@ -42,15 +43,16 @@ class Difference(NamedTuple):
 
     @property
     def change(self) -> float | int | None:
-        """Change from the first to the second. None if one is unknown."""
+        """Change of the figure from the first run to the second run. If a value is unknown, the
+        change is None."""
         if self.first is None or self.second is None:
             return None
         return self.second - self.first
 
 
 def by_scenario(runs: Iterable[Run]) -> list[Row]:
-    """Return the added figures of each scenario and implementation. Scenarios keep their order,
-    with their implementations together."""
+    """Return the figures of each scenario and implementation, added up over runs. The rows keep the
+    order of scenarios, with implementations of a scenario together."""
     together: dict[tuple[str, str], Figures] = {}
     order: dict[str, int] = {}
     for run in runs:
@@ -65,19 +67,19 @@ def by_scenario(runs: Iterable[Run]) -> list[Row]:
 
 
 def varied(runs: Sequence[Run]) -> list[str]:
-    """Return the settings that differ between runs."""
+    """Return the names of the settings that differ between runs."""
     names = dict.fromkeys(name for run in runs for name in run.settings)
     return [name for name in names if len({run.settings.get(name) for run in runs}) > 1]
 
 
 def differences(first: Run, second: Run) -> list[Difference]:
-    """Return every figure of two runs."""
+    """Return the values of every figure in two runs."""
     one, other = first.figures.values(), second.figures.values()
     return [Difference(name, one[name], other[name]) for name in one]
 
 
 def shown(name: str, value: float | int | None) -> str:
-    """Return a figure as text: an unknown one is a dash, and times have units."""
+    """Return a figure as text, with its unit, or with a dash if it is unknown."""
     if value is None:
         return UNKNOWN
     if name.endswith("_rate"):

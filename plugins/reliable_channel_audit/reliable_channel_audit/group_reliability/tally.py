@@ -1,4 +1,5 @@
-"""Sightings of messages at participants in arrays: 17 bytes for each pair of the two."""
+"""Arrivals of messages at participants in arrays, with 17 bytes for each message and
+participant."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from typing import Final
 from .figures import Figures
 
 UNSAID: Final = "not said"
-"""Path of a delivery that the logs do not show."""
+"""Path of a delivery whose path the logs do not show."""
 WAYS: Final = ("", UNSAID, "live", "store", "retransmission", "repair", "unknown")
 FOREVER: Final = 2**62
 
@@ -51,9 +52,10 @@ class _Participant:
 
 
 class Tally:
-    """Counter of one run: sightings go in, `figures` come out.
+    """Counter of one run, which takes sightings of messages and returns figures.
 
-    Times are µs since 1970. The caller must correct clocks as far as possible.
+    All times are µs since 1970. The caller must correct the clocks of participants as far as
+    possible.
     """
 
     def __init__(self) -> None:
@@ -68,21 +70,21 @@ class Tally:
     def participant(
         self, name: str, *, group: str = "", from_us: int = 0, until_us: int = FOREVER
     ) -> None:
-        """Add a participant that should have the messages sent between two times."""
+        """Add a participant that should receive the messages of a time range."""
         each = self._participants[self._number(name)]
         each.groups.add(group)
         each.from_us, each.until_us = from_us, until_us
 
     def sent(self, message: str, at_us: int, *, name: str | None = None, group: str = "") -> None:
-        """Note that a message was sent, by the participant of this name if it is known."""
+        """Note that a message was sent, by the participant with the name if it is known."""
         number = self._message(message, at_us, group)
         self._messages[number].sent_us = min(at_us, self._messages[number].sent_us)
         if name is not None:
             self._enters(number, self._number(name), at_us, group)
 
     def entered(self, name: str, message: str, at_us: int, *, group: str = "") -> None:
-        """Note that a participant sent a message on. The first one that had not received it before
-        is its origin. Lines may come in any order."""
+        """Note that a participant forwarded or sent a message. The origin of a message is the first
+        sender that had not received the message before. Lines may be added in any order."""
         number, whose = self._message(message, at_us, group), self._number(name)
         self._enters(number, whose, at_us, group)
 
@@ -111,18 +113,17 @@ class Tally:
             each.ways[number] = WAYS.index(way)
 
     def failed(self, message: str) -> None:
-        """Note that the failure of a message was emitted to its sender, so that no delivery is
-        expected."""
+        """Note that the sender was told of a message's failure, so that no delivery is expected."""
         if message in self._ids:
             self._messages[self._ids[message]].is_failed = True
 
     def repairs(self, requests: int, responses: int) -> None:
-        """Add requests of SDS-R."""
+        """Add numbers of repair requests and answers (SDS-R)."""
         self._figures.requests += requests
         self._figures.responses += responses
 
     def figures(self, settle_us: int) -> Figures:
-        """Return the results of everything that was due `settle_us` before the end."""
+        """Return the figures of all messages that were due `settle_us` before the end."""
         figures = self._figures
         figures.participants = len(self._participants)
         figures.silent = sum(not any(each.had_us) for each in self._participants)
@@ -229,5 +230,5 @@ class Tally:
 
     @property
     def names(self) -> Iterator[str]:
-        """Participants, by the time of their first sighting."""
+        """Names of the participants, in order of their first sighting."""
         return iter(self._names)

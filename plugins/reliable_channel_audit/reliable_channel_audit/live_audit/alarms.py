@@ -1,4 +1,5 @@
-"""Alarms about conditions that last too long by the wall clock. They need no further line."""
+"""Alarms about conditions that last too long by the clock of this machine. An alarm is raised even
+if no more lines arrive."""
 
 from __future__ import annotations
 
@@ -9,9 +10,11 @@ from typing import Final, NamedTuple
 from ..lines import CLOSED, LOGGED, OPENED, Line
 
 PATIENCE_MS: Final = 300_000
-"""Time for which a message may be unacknowledged or missing, and a journal may have no new line."""
+"""Maximum time without an acknowledgement, a missing message, or a new journal line before an
+alarm."""
 MOST_OPEN: Final = 200_000
-"""Maximum number of watched messages of a participant. The oldest are evicted."""
+"""Maximum number of messages that are watched for one participant. Beyond the maximum, the oldest
+messages are evicted."""
 UNACKNOWLEDGED: Final = "unacknowledged"
 MISSING: Final = "missing"
 SILENT: Final = "silent"
@@ -20,20 +23,20 @@ Key = tuple[str, str, str]
 
 
 class Alarm(NamedTuple):
-    """Condition that lasts too long at one participant."""
+    """Alarm about a condition at one participant that lasts too long."""
 
     kind: str
     channel_id: str
     participant_id: str
     messages: int
-    """Number of messages (0 if it is not about messages)."""
+    """Number of messages that the alarm is about, or 0 for alarms without messages."""
     message_id: str
-    """Id of the oldest message."""
+    """Id of the oldest message that the alarm is about."""
     since_ms: int
 
 
 class Open:
-    """Open messages of one participant, and the time of its last line."""
+    """Open messages of one participant, and the time of its last journal line."""
 
     def __init__(self) -> None:
         self.last_ms = 0
@@ -74,8 +77,8 @@ def alarms(
     patience_ms: int = PATIENCE_MS,
     ahead_ms: Mapping[tuple[str, str], int] = {},
 ) -> Iterator[Alarm]:
-    """Return the conditions that last longer than `patience_ms`, at `now_ms` of this machine.
-    `ahead_ms` is the certain lead of a participant's clock."""
+    """Yield an alarm for each condition that lasts longer than `patience_ms` at the time `now_ms`.
+    `ahead_ms` is the time by which a participant's clock is certainly ahead."""
     for whose, each in watched.items():
         theirs_ms = now_ms + ahead_ms.get(whose, 0)
         if each.is_closed:

@@ -1,10 +1,11 @@
-"""Generation: a stretch of a channel's life that is judged together. One follows the other.
+"""Generation of a channel's messages, a stretch of time that is judged as a whole. Generations of a
+channel follow each other.
 
-A judgement needs messages that belong together, but a channel has no end. After a number of
-messages a new generation therefore begins at the present state of all participants, with the end of
-their logs, as after a restart. The old one continues beside it until all of its messages are due. A
-message is judged by the generation that saw it first and has its whole life. There are never more
-than two generations, and only ids of older ones are kept.
+Messages must be judged together, but a channel never ends. After a number of messages, a new
+generation begins with the present state of all participants. The previous generation continues
+beside the new generation until all of its messages are due. Each message is judged by the
+generation that saw it first and has its whole history. At most two generations exist, and of
+earlier generations only ids are kept.
 """
 
 from __future__ import annotations
@@ -27,17 +28,17 @@ from ..replay import Life
 from ..verdict import Verdict
 
 CARRIED: Final = 2_000
-"""Number of newest log entries that a new generation receives, because messages refer to the newest
+"""Number of the newest log entries that a new generation gets, because messages refer to the newest
 200."""
 LINES_A_MESSAGE: Final = 20
-"""Number of lines that count as one message, so that quiet channels also move on."""
+"""Number of lines that count as one message, so that quiet channels also get new generations."""
 _KEPT: Final = (Dispatch, Finding, Outcome)
 Whose = tuple[str, str, int]
-"""Channel, participant and life of a journal."""
+"""Channel, participant and number of the log that a journal line belongs to."""
 
 
 class Generation:
-    """Collector of lines that can be judged at any time."""
+    """Collector of lines, with which a verdict is possible at any time."""
 
     def __init__(self, settle_ms: int | None) -> None:
         self._settle_ms = settle_ms
@@ -57,18 +58,18 @@ class Generation:
 
     @property
     def settle_ms(self) -> int:
-        """Return how long a message may be on its way, by the options of the participants."""
+        """Maximum time that a message may be on its way, from the options of the participants."""
         lives = self._lives.values()
         return max((each.gathering.replay.settle_ms for each in lives), default=SETTLE_MS)
 
     @property
     def size(self) -> int:
-        """Return the size of the generation in messages."""
+        """Size of the generation in messages."""
         own = len(self._ids) - CARRIED if self._older else len(self._ids)
         return max(own, 0) + self._lines // LINES_A_MESSAGE
 
     def add(self, whose: Whose, noted: Noted, message: Message | None) -> None:
-        """Process a line of a participant, and the message that it carries."""
+        """Process a line of a participant, with the message in the line."""
         self._lines += 1
         self._verdict = None
         self._ids.update(_about(noted.line, message))
@@ -80,7 +81,7 @@ class Generation:
             self._keep(life.gathering.add(noted._replace(line=line), message))
 
     def verdict(self) -> Verdict:
-        """Return the present findings about this generation's messages."""
+        """Return the present verdict about this generation's messages."""
         if self._verdict is not None:
             return self._verdict
         facts = defaultdict(list, {kind: list(each) for kind, each in self._facts.items()})
@@ -103,7 +104,7 @@ class Generation:
         return verdict
 
     def next(self) -> Generation:
-        """Return the generation that begins here."""
+        """Return the next generation, which begins with the present state."""
         after = Generation(self._settle_ms)
         after._older = self._ids | {each for each in self._older if each in self._ids}
         self.verdict()

@@ -1,4 +1,4 @@
-"""Judge of growing journals, which it follows."""
+"""Judge that follows growing journals."""
 
 from __future__ import annotations
 
@@ -30,14 +30,15 @@ from .reports import Reports, identity
 from .tail import Tail
 
 WINDOW: Final = 10_000
-"""Number of messages in a generation. There are at most two generations."""
+"""Number of messages in a generation, after which the next generation begins. At most two
+generations exist at a time."""
 LIVES_OF_A_JOURNAL: Final = 10_000
-"""First number of a journal's lives, from a hash of its path. Two journals of one participant are
-two lives, and keep their numbers after a restart."""
+"""Number of the first log in a journal, derived from a hash of the journal's path. Two journals of
+one participant count as two logs, which keep their numbers after a restart."""
 
 
 class GrowingJournal:
-    """Journal with its old parts, while it grows."""
+    """Journal that grows, together with its earlier parts."""
 
     def __init__(self, whose: tuple[str, str], family: str, paths: Iterable[Path]) -> None:
         self.whose = whose
@@ -53,7 +54,7 @@ class GrowingJournal:
         self._last_ms = 0
 
     def new(self) -> Iterator[tuple[int, Whose, Noted]]:
-        """Yield the new lines, each with a time that never goes back."""
+        """Yield the new lines of the journal, each with a time that never decreases."""
         for path, number, text in self._texts():
             line = self._reading.line(text)
             if line.event == OPENED and self._last_ms and "follows" in settings(line):
@@ -65,7 +66,7 @@ class GrowingJournal:
             yield self._last_ms, (*self.whose, self._first_life + noted.life), noted
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file of the journal."""
         if self._tail is not None:
             self._tail.close()
 
@@ -80,10 +81,10 @@ class GrowingJournal:
 
 
 class LiveJudge:
-    """Reader that looks for new lines, judges, and reports each finding once.
+    """Judge that reads new lines, and reports each finding once.
 
-    A finding must last for `SETTLE_MS` before it is reported, because journals are read one after
-    the other. If a late message resolves it, it is withdrawn.
+    A finding is reported after `SETTLE_MS`, because journals are read one after the other. If a
+    late message resolves a reported finding, the finding is withdrawn.
     """
 
     def __init__(
@@ -115,7 +116,7 @@ class LiveJudge:
         """How long the last judgement took."""
 
     def step(self, now_ms: int) -> list[dict[str, Any]]:
-        """Read new lines and judge them. Return the reports."""
+        """Read and judge new lines, and return the new reports."""
         self._look_for_journals()
         news = [journal.new() for journal in self._journals.values()]
         reported = []
@@ -129,7 +130,7 @@ class LiveJudge:
         return reported + self.reports.alarms(list(late), now_ms)
 
     def close(self) -> None:
-        """Close the files."""
+        """Close the files of all journals."""
         for journal in self._journals.values():
             journal.close()
 

@@ -1,7 +1,7 @@
-"""Reports: a file of JSON lines that also serves as their memory.
+"""Reports of a live audit, in a file of JSON lines that also tells what was reported.
 
-A finding is reported when its line is in the file. A killed process therefore reports it before or
-after, and never twice.
+A finding counts as reported when its line is in the file. A process that is killed therefore never
+reports a finding twice.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ RAISED: Final = "raised"
 RESOLVED: Final = "resolved"
 NAME: Final = "reports.jsonl"
 SENT: Final = "reports.sent"
-"""File with the number of bytes of the reports that the webhook has accepted."""
+"""File that contains the number of bytes of reports that the webhook has accepted."""
 _ONE_A_LOG: Final = frozenset({Audit.LOG_ORDER.value, Audit.EQUAL_LOGS.value})
 """Audits that name the first place of a log: another place later is the same finding."""
 
 
 class Reports:
-    """Writer that appends to the file in a directory, and knows its contents."""
+    """Writer of reports to a file in a folder, which knows the earlier reports in the file."""
 
     def __init__(self, directory: Path) -> None:
         """Read what was reported before.
@@ -50,19 +50,20 @@ class Reports:
         self._recover()
 
     def finding(self, known: str, finding: Finding, now_ms: int) -> dict[str, Any] | None:
-        """Report a finding by its `identity`. Return None if it was reported before."""
+        """Report a finding under its `identity`. If the finding was reported before, the result is
+        None."""
         if known in self._known:
             return None
         values = {"id": known, "kind": FINDING, "severity": severity(finding)}
         return self._append(values | finding._asdict() | {"reported_ms": now_ms})
 
     def withdrawn(self, known: str, now_ms: int) -> dict[str, Any]:
-        """Withdraw a reported finding."""
+        """Withdraw a finding that was reported before."""
         values = {"id": known, "kind": WITHDRAWN, **self._known[known]}
         return self._append(values | {"reported_ms": now_ms})
 
     def alarms(self, alarms: list[Alarm], now_ms: int) -> list[dict[str, Any]]:
-        """Report alarms that begin, and those that ended."""
+        """Report alarms that begin, and alarms that have ended."""
         now = {(each.channel_id, each.participant_id, each.kind): each for each in alarms}
         reports = []
         for key, alarm in now.items():
@@ -75,7 +76,8 @@ class Reports:
         return reports
 
     def unsent(self) -> list[tuple[int, dict[str, Any]]]:
-        """Return the reports that a webhook has not accepted yet, each with its end in the file."""
+        """Return the reports that the webhook has not accepted yet, each with its end in the
+        file."""
         try:
             begin = int(self._sent_path.read_text())
         except (OSError, ValueError):
@@ -89,7 +91,7 @@ class Reports:
             return found
 
     def sent(self, end: int) -> None:
-        """Note that a webhook has accepted everything up to here."""
+        """Note that the webhook has accepted all reports up to an end in the file."""
         beside = self._sent_path.with_suffix(".new")
         beside.write_text(str(end))
         beside.replace(self._sent_path)
@@ -137,7 +139,7 @@ class Reports:
 
 
 def identity(finding: Finding) -> str:
-    """Return the parts of a finding that identify it."""
+    """Return the text that identifies a finding, from its stable fields."""
     which = finding.message_id
     if finding.audit in _ONE_A_LOG:
         which = ""

@@ -1,5 +1,4 @@
-"""Live audit as a program: it looks for new lines every few seconds, serves metrics and calls a
-webhook."""
+"""Live audit as a program, which reads new lines, serves metrics and calls a webhook."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ from .judge import LiveJudge
 from .reports import Reports
 
 RETRY_S: Final = 5.0
-"""First pause after a webhook refused a report. It doubles each time."""
+"""First pause after the webhook refused a report. The pause doubles after each refused report."""
 MAX_RETRY_S: Final = 300.0
 TIMEOUT_S: Final = 10.0
 _PREFIX: Final = "reliable_channel_audit_"
@@ -31,7 +30,7 @@ _ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
 class Webhook:
-    """Posts reports in order, each until it is taken: at least once, with an `id` to know it by.
+    """Webhook that gets the reports in order, each at least once and with an `id`.
 
     Raises:
         ValueError: the environment's proxies cannot be used.
@@ -43,7 +42,8 @@ class Webhook:
         """Attempts that failed, in all."""
 
     async def send(self) -> bool:
-        """Post the waiting reports. Return False if the receiver refused one."""
+        """Send the waiting reports to the webhook. If the webhook refused a report, `send` returns
+        False."""
         for end, report in self._reports.unsent():
             try:
                 answer = await self._client.post(self._url, json={"id": str(end), **report})
@@ -68,8 +68,8 @@ async def run(
     webhook_url: str | None = None,
     task_status: anyio.abc.TaskStatus[int] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Judge until cancelled. `show` is called with every report. Metrics are at `/metrics` of
-    `listen`, whose port is passed to `task_status`.
+    """Judge growing journals until cancelled. `show` is called with every report. Metrics are
+    served at `/metrics` of `listen`, and `task_status` gets the port.
 
     Raises:
         OSError: the port or a directory cannot be used.
@@ -210,7 +210,7 @@ def _family(name: str, kind: str, text: str, samples: list[tuple[dict[str, str],
 
 
 def address(text: str) -> tuple[str, int]:
-    """Return host and port of `HOST:PORT`.
+    """Return the host and the port in a text `HOST:PORT`.
 
     Raises:
         ValueError: it is not one.

@@ -1,4 +1,4 @@
-"""New lines of a growing file, across rotation by rename, or by copy and truncation."""
+"""New lines of a file that grows, also across rotation by renaming or truncation."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from .. import journals
 from ..lines import Line, set_aside
 
 HEAD_BYTES: Final = 256
-"""Number of first bytes that identify a file. Every journal begins with its participant and the
-time."""
+"""Number of bytes at the beginning of a file that identify it. Every journal begins with its
+participant and the time, so beginnings differ."""
 _PLAIN: Final = ".jsonl", ".journal"
 
 
 class Tail:
-    """Follower of one path. Old parts stay open until they are read to their end."""
+    """Follower of the file at one path. Renamed files stay open until they are read to their
+    end."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -29,7 +30,7 @@ class Tail:
         self._skipping = False
 
     def lines(self) -> Iterator[bytes | Line]:
-        """Return the complete lines that were not read before."""
+        """Yield the complete lines that were not read before."""
         while self._file is not None or self._open():
             if self._was_truncated():
                 yield from self._from_copy()
@@ -41,7 +42,7 @@ class Tail:
             self.close()
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file that is followed."""
         if self._file is not None:
             self._file.close()
         self._file = None

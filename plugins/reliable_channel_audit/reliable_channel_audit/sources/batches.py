@@ -1,4 +1,4 @@
-"""Rows to Arrow batches of a bounded size."""
+"""Conversion of rows to Arrow batches of a limited size."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ BATCH_BYTES: Final = 8 * 1024 * 1024
 
 
 def arrow_schema(table: StructType) -> pa.Schema:
-    """Return the Arrow form of a table."""
+    """Return the Arrow schema of a table."""
     return to_arrow_schema(table)
 
 
 def batches(
     rows: Iterable[Sequence[Any]], schema: pa.Schema, *, weighed: Sequence[int] = ()
 ) -> Iterator[pa.RecordBatch]:
-    """Divide rows into batches. `weighed` are the columns that may be large."""
+    """Yield rows as Arrow batches. `weighed` lists the columns whose values may be large."""
     waiting: list[Sequence[Any]] = []
     size_bytes = 0
     for row in rows:

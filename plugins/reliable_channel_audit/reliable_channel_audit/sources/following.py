@@ -1,8 +1,8 @@
-"""Following of growing journals, across the SDK's rotation.
+"""Following of growing journals, also when the SDK renames and compresses them.
 
-A long file is renamed and packed, and the journal continues in a new file. An offset therefore
-names no path. It tells how far a part with a certain beginning is read, and all earlier parts are
-read completely.
+A long file is renamed and compressed, and the journal continues in a new file. An offset in a
+stream therefore contains no file names. An offset names the part that was read last, after all
+earlier parts, and the position in it.
 """
 
 from __future__ import annotations
@@ -32,29 +32,32 @@ from ..journals import (
 from ..lines import Line, line_of, set_aside
 
 FRESH_BYTES = 2 * 1024 * 1024
-"""Lines before a stretch in which a line is searched that needs no earlier one."""
+"""Number of bytes before a stretch in which a line without references to earlier lines is
+searched."""
 TRIES: Final = 5
-"""Number of searches for a part that is renamed or packed meanwhile."""
+"""Maximum number of attempts to find a part that is being renamed or compressed."""
 GONE: Final = "a part of this journal was removed before it was read to its end"
 
 
 class Position(NamedTuple):
-    """Position up to which a journal is read."""
+    """Position in a journal, up to which all lines are read."""
 
     mark: str
     """Mark of the part that was read last."""
     opened_ms: int
-    """Time at which that part began. It shows which parts are newer if the part is gone."""
+    """Time at which the part that was read last begins. The beginnings of parts tell which parts
+    are newer, even if a part was removed."""
     at: int
-    """Bytes of the part that are read, unpacked."""
+    """Number of bytes of the part that are read, decompressed."""
 
 
 class Part(NamedTuple):
-    """File of a journal."""
+    """Part of a journal, which is one file."""
 
     path: str
     mark: str
-    """Digest of its first line, which has the time. The file name may change."""
+    """Digest of the first line of the part, which contains the time. The mark identifies a part,
+    because its file name may change."""
     opened_ms: int
     channel_id: str
     participant_id: str
@@ -62,24 +65,24 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True)
 class Stretch:
-    """Lines of one part of a journal that must be read."""
+    """Stretch of lines in a part of a journal that must be read."""
 
     family: str
-    """Path of the journal."""
+    """Path of the journal that the part belongs to."""
     part: Part
     begin: int
     end: int | None
-    """End of the stretch. None means the end of a finished part."""
+    """Position at which the stretch ends. For the rest of a finished part, `end` is None."""
 
 
 Offset = dict[str, tuple[str, int, int]]
-"""Return `Position`s by the path of the journal, as JSON."""
+"""Offset of a stream, with the `Position` in each journal by path, as JSON."""
 Journals = dict[str, list[Part]]
-"""Parts of each journal by its path, oldest first."""
+"""Parts of each journal by its path, the oldest first."""
 
 
 def journals_in(paths: Sequence[str]) -> Journals:
-    """Return the present journals, as far as their participants are known.
+    """Return the present journals whose participants are known.
 
     Raises:
         FileNotFoundError: a path that is not there.
@@ -116,8 +119,8 @@ def _part(path: Path) -> Part | None:
 def read_to(
     journals: Journals, start: Offset, budget_bytes: int | None = None, target: Offset | None = None
 ) -> Offset:
-    """Return how far to read: whole lines of all journals together, about `budget_bytes`, but at
-    least one line of each that grew. Do not read beyond `target`."""
+    """Return the next offset, with about `budget_bytes` in whole lines, and a line of each grown
+    journal. The next offset is not beyond `target`."""
     grew = {}
     for family, parts in journals.items():
         to = None if target is None else _position(target, family)
@@ -133,7 +136,8 @@ def read_to(
 
 
 def stretches(journals: Journals, start: Offset, end: Offset) -> Iterator[Stretch]:
-    """Return the stretches between two offsets. For a missing part, a stretch reports it."""
+    """Yield the stretches between two offsets. If a part is missing, a stretch reports the missing
+    part."""
     for family, values in end.items():
         parts = journals.get(family, [])
         if parts and start.get(family) != values:
@@ -141,7 +145,7 @@ def stretches(journals: Journals, start: Offset, end: Offset) -> Iterator[Stretc
 
 
 def lines_of(stretch: Stretch) -> Iterator[Line]:
-    """Yield the lines of a stretch."""
+    """Yield the lines in a stretch."""
     file = _opened(stretch.family, stretch.part)
     if file is None:
         yield set_aside(GONE)

@@ -1,4 +1,5 @@
-"""`sds_journal`: the lines of journals. A partition holds whole participants."""
+"""Spark source `sds_journal`, which reads the lines of journals. Each partition of the source has
+whole participants."""
 
 from __future__ import annotations
 
@@ -29,10 +30,11 @@ from .following import Offset, Stretch, journals_in, lines_of, read_to, stretche
 from .options import whole
 
 PARTITION_BYTES = 64 * 1024 * 1024
-"""Bytes of journals for one task, unless one participant has more. A task then takes seconds."""
+"""Target size of the journals in one task, unless one participant has more (bytes). A task with
+journals of the target size takes seconds."""
 
 BATCH_BYTES = 4 * PARTITION_BYTES
-"""Bytes of journals, unpacked, in a batch of a stream that has more to read."""
+"""Target size of a stream's batch, in bytes of decompressed journals."""
 
 
 @dataclass
@@ -46,15 +48,15 @@ class JournalStretch(InputPartition):
 
 
 class JournalReader(DataSourceReader):
-    """Reader of lines, participant by participant."""
+    """Reader of journal lines, participant by participant."""
 
     def __init__(self, paths: Sequence[str], partitions: int | None) -> None:
         self._group = group_of(journal_files(paths)).participants
         self._partitions = partitions
 
     def partitions(self) -> list[Participants]:
-        """Return shares of about equal size: the largest participants first, each to the smallest
-        share."""
+        """Return shares of participants with about equal sizes, assigned from the largest
+        participant on."""
         total_bytes = sum(participant.size_bytes for participant in self._group)
         wanted = self._partitions or -(-total_bytes // PARTITION_BYTES)
         count = max(1, min(wanted, len(self._group)))
@@ -67,14 +69,13 @@ class JournalReader(DataSourceReader):
         return [Participants(tuple(share)) for share in shares]
 
     def read(self, partition: Participants) -> Iterator[pa.RecordBatch]:
-        """Yield the lines of a share."""
+        """Yield the lines of a share of participants."""
         payload = JOURNAL.names.index("payload")
         return batches(_rows(partition.group), arrow_schema(JOURNAL), weighed=[payload])
 
 
 class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reader of new lines, complete ones, across the rotation of journals, in batches of about
-    `max_bytes`."""
+    """Reader of new journal lines for streams, in batches of about `max_bytes`."""
 
     def __init__(self, paths: Sequence[str], max_bytes: int = BATCH_BYTES) -> None:
         self._paths = paths
@@ -85,25 +86,25 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {}
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Return the limit of a batch."""
+        """Return the default limit of a batch."""
         return ReadMaxBytes(self._max_bytes)
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Stop at the present end of the journals."""
+        """Stop the stream at the present end of the journals."""
         self._target = read_to(journals_in(self._paths), {})
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
-        """Return how far there are whole lines, within the limit."""
+        """Return the next offset at whole lines, within the limit."""
         budget = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
         return read_to(journals_in(self._paths), start, budget, self._target)
 
     def partitions(self, start: Offset, end: Offset) -> list[JournalStretch]:
-        """Return a share for each part of a journal that must be read."""
+        """Return a share for each stretch of a journal that must be read."""
         journals = journals_in(self._paths)
         return [JournalStretch(each) for each in stretches(journals, start, end)]
 
     def read(self, partition: JournalStretch) -> Iterator[pa.RecordBatch]:
-        """Yield the lines of a stretch, without number and life."""
+        """Yield the lines of a stretch, without line number and log number."""
         payload = JOURNAL.names.index("payload")
         part = partition.stretch.part
         whose = part.channel_id, part.participant_id, part.path, None, None
@@ -111,10 +112,10 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return batches(rows, arrow_schema(JOURNAL), weighed=[payload])
 
     def commit(self, end: Offset) -> None:
-        """Do nothing, because the files stay."""
+        """Do nothing, because the stream keeps no data of its own."""
 
     def stop(self) -> None:
-        """Do nothing, because no file is open."""
+        """Do nothing, because the stream keeps no file open."""
 
 
 class JournalSource(DataSource):
@@ -129,7 +130,7 @@ class JournalSource(DataSource):
         return JOURNAL
 
     def reader(self, schema: StructType) -> JournalReader:
-        """Return the reader of the present lines.
+        """Return the reader of the present journal lines.
 
         Raises:
             FileNotFoundError: a path that is not there.
@@ -138,7 +139,7 @@ class JournalSource(DataSource):
         return JournalReader(_paths(self.options), whole(self.options, "partitions", None))
 
     def streamReader(self, schema: StructType) -> JournalStreamReader:
-        """Return the reader of the present lines and of later ones.
+        """Return the reader of present and later journal lines.
 
         Raises:
             ValueError: `max_bytes` is not a number above 0.
@@ -162,6 +163,6 @@ def _paths(options: Mapping[str, str]) -> list[str]:
 
 
 def json_list(text: str) -> list[str]:
-    """Return several paths, in the form in which Spark passes them to a source."""
+    """Return the paths in a text, in the form in which Spark passes several paths to a source."""
     values = json.loads(text) if text else []
     return [str(value) for value in values]

@@ -1,4 +1,4 @@
-"""Options of a reader, which Spark passes as text."""
+"""Options of a Spark reader, which Spark passes as text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ T = TypeVar("T", int, None)
 
 
 def whole(options: Mapping[str, str], name: str, otherwise: T, *, at_least: int = 1) -> int | T:
-    """Return a whole number from its text.
+    """Return the whole number in an option's text, or `otherwise` without the option.
 
     Raises:
         ValueError: it is none, or too small.

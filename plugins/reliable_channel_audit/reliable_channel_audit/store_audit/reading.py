@@ -1,4 +1,4 @@
-"""Stored messages in order of time: from nodes, over REST or libp2p, and from their databases."""
+"""Stored messages in order of time, from nodes (REST or libp2p) and from nodes' databases."""
 
 from __future__ import annotations
 
@@ -33,8 +33,7 @@ def is_database(address: str) -> bool:
 
 
 def content_topics(given: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the content topic of a channel's arguments, or None if they name neither topic nor
-    channel."""
+    """Return the content topics in a channel's arguments, or none without a topic and a channel."""
     if topic := given.get("content_topic"):
         return (topic,)
     return (default_content_topic(given["channel_id"]),) if "channel_id" in given else ()
@@ -43,7 +42,7 @@ def content_topics(given: Mapping[str, Any]) -> tuple[str, ...]:
 async def stored_in(
     source: Database | Transport, given: Mapping[str, Any], start_ns: int = FIRST_NS
 ) -> AsyncGenerator[Sequence[Row], None]:
-    """Yield the messages of a source from a time until now, in order of time, in batches.
+    """Yield the messages of a source since a time, in order of time, in batches.
 
     Raises:
         TransportError: a node cannot be reached, or does not give what it has.
@@ -83,7 +82,7 @@ async def _of_node(
 
 
 def source_of(given: Mapping[str, Any]) -> Database | Transport:
-    """Return the source that a channel's arguments name: nodes, or the database of one.
+    """Return the source in a channel's arguments, which is nodes or a node's database.
 
     Raises:
         ValueError: neither, a node without a topic, or an unusable argument.
@@ -107,9 +106,10 @@ async def fill(
     given: Mapping[str, Any],
     start_ns: int = FIRST_NS,
 ) -> AsyncGenerator[int, None]:
-    """Count the messages of a source. Yield the number of counted messages so far.
+    """Count the messages of a source. `fill` yields the number of messages that were counted so
+    far.
 
-    Messages that cannot be decrypted are counted as foreign.
+    Messages that cannot be decrypted are counted as foreign messages.
 
     Raises:
         TransportError, OSError, sqlite3.Error: as `stored_in`.

@@ -1,4 +1,4 @@
-"""Sender in a Store: its messages, their rate, and messages that it did not receive."""
+"""Statistics of a sender in a Store, with its messages, their rate, and messages that it lacks."""
 
 from __future__ import annotations
 
@@ -10,50 +10,53 @@ from typing import Final, NamedTuple
 from reliable_channel.spi import NIM, SPEC, BloomFilterError, BloomParameters, Message
 
 RATE_WINDOW_MS: Final = 600_000
-"""RLN epoch on Waku's networks."""
+"""Length of an RLN epoch on Waku's networks (ms)."""
 FILTER_EVERY_MS: Final = 10_000
-"""Period for which only the first filter of a sender is examined."""
+"""Period in which only the first bloom filter of a sender is examined (ms)."""
 MAX_RECENT: Final = 1_000
-"""Newest messages of a channel, from which those are drawn that a sender should know."""
+"""Maximum number of the newest messages in a channel that a sender's filters are checked for."""
 MAX_TESTED: Final = 20
-"""Number of ids that are looked for in a filter: the newest that its sender had time to receive."""
+"""Maximum number of ids that are looked for in a filter, the newest that the sender could have
+received."""
 _PROFILES: Final = {profile.name: profile for profile in (SPEC, NIM)}
 
 
 @dataclass(slots=True)
 class Sender:
-    """Statistics of one participant id. Times are its own (ms), and Store proves none of them."""
+    """Statistics of one sender in a Store. Times are by the sender's clock (ms), and Store does not
+    prove them."""
 
     sender_id: str
     first_ms: int
     last_ms: int
     contents: int = 0
-    """Number of log messages, each once."""
+    """Number of the sender's log messages, each counted once."""
     copies: int = 0
-    """Number of repeated messages: retries of their sender, and repairs by others."""
+    """Number of repeated messages, which are retries of the sender and repairs by others."""
     syncs: int = 0
     total_bytes: int = 0
     max_per_window: int = 0
-    """Largest number of first copies and syncs in one `RATE_WINDOW_MS`."""
+    """Maximum number of first copies and sync messages in one `RATE_WINDOW_MS`."""
     max_lamport_ahead_ms: int = 0
-    """Largest lead of its Lamport timestamps over its clock."""
+    """Maximum lead of the sender's Lamport timestamps over its clock (ms)."""
     tested: int = 0
-    """Ids looked for in its filters."""
+    """Number of ids that were looked for in the sender's filters."""
     lacking: int = 0
-    """Ids that its filters lacked."""
+    """Number of ids that the sender's filters lacked."""
     last_lacking: int = 0
-    """Ids that its newest filter lacked."""
+    """Number of ids that the sender's newest filter lacked."""
     lag_ms: int = 0
-    """Age of the oldest id that its newest filter lacked."""
+    """Age of the oldest id that the sender's newest filter lacked (ms)."""
     max_lag_ms: int = 0
     _window: int = field(default=0, repr=False)
     _in_window: int = field(default=0, repr=False)
     _filter_ms: int | None = field(default=None, repr=False)
 
     def sent(self, message: Message, at_ms: int, size_bytes: int, *, is_copy: bool) -> None:
-        """Count a message under its name.
+        """Count a message of the sender.
 
-        A copy may be another participant's later repair, so it does not count for times and rate.
+        A copy counts neither for times nor for the rate, because it may be another participant's
+        repair.
         """
         self.total_bytes += size_bytes
         if is_copy:
@@ -74,8 +77,8 @@ class Sender:
         self.max_per_window = max(self.max_per_window, self._in_window)
 
     def shows(self, message: Message, profile: str, at_ms: int, recent: Newest) -> None:
-        """Compare the bloom filter of a message with the messages that its sender had time to
-        receive."""
+        """Compare the bloom filter of a message with messages that the sender could have
+        received."""
         is_due = self._filter_ms is None or at_ms - self._filter_ms >= FILTER_EVERY_MS
         if not (message.bloom_filter and is_due):
             return
@@ -101,7 +104,7 @@ class Sender:
 
 
 class Recent(NamedTuple):
-    """Log message that others should soon know."""
+    """Message of the log that other senders should soon have."""
 
     at_ms: int
     sender_id: str
@@ -109,14 +112,14 @@ class Recent(NamedTuple):
 
 
 class Newest:
-    """Newest messages of a channel's log, by their timestamps."""
+    """Newest messages in a channel's log, by their timestamps."""
 
     def __init__(self, settle_ms: int) -> None:
         self._settle_ms = settle_ms
         self._messages: deque[Recent] = deque(maxlen=MAX_RECENT)
 
     def add(self, message: Recent) -> None:
-        """Add a message. They come nearly in order of time."""
+        """Add a message to the newest messages. Messages are added nearly in order of time."""
         if self._messages and message.at_ms < self._messages[-1].at_ms:
             ordered = list(self._messages)
             insort(ordered, message)
@@ -125,7 +128,7 @@ class Newest:
             self._messages.append(message)
 
     def due(self, sender_id: str, at_ms: int) -> list[Recent]:
-        """Return the newest messages that a sender had time to receive from others."""
+        """Return the newest messages of others that a sender could have received by a time."""
         found: list[Recent] = []
         for each in reversed(self._messages):
             if len(found) == MAX_TESTED:

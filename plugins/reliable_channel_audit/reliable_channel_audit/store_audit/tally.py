@@ -1,4 +1,4 @@
-"""Counter of stored messages in order of time, with their references and the missing ones."""
+"""Counter of stored messages in order of time, with missing references."""
 
 from __future__ import annotations
 
@@ -15,39 +15,40 @@ _DIGEST_BYTES: Final = 8
 
 
 class StoredMessage(NamedTuple):
-    """Waku message in a Store."""
+    """Waku message that a Store returned."""
 
     message_hash: bytes
     content_topic: str
     timestamp_ns: int
-    """Time by its sender's clock."""
+    """Timestamp of the message by its sender's clock (ns)."""
     payload: bytes
 
 
 @dataclass(slots=True)
 class MissingReference:
-    """Message that stored messages refer to and that is not in Store."""
+    """Message that is missing in Store although stored messages refer to it."""
 
     message_id: str
     sender_id: str | None
-    """Sender of the message, if a repair request names it."""
+    """Sender of the missing message, if a repair request names the sender."""
     retrieval_hint: bytes | None
     referred_by: str
-    """Id of the first message that refers to it."""
+    """Id of the first stored message that refers to the missing message."""
     referrer_id: str
-    """Sender of that message."""
+    """Sender of the first message that refers to the missing message."""
     at_ms: int
-    """Time of that message."""
+    """Time of the first message that refers to the missing message."""
     may_be_older: bool
-    """True if it may be older than the first stored message."""
+    """True if the missing message may be older than the first stored message."""
     references: int = 0
     requests: int = 0
-    """Number of repair requests for it. At least one participant lacked it."""
+    """Number of repair requests for the missing message. A repair request shows that at least one
+    participant lacked the message."""
     waiting: list[str] = field(default_factory=list, repr=False)
 
 
 class Altered(NamedTuple):
-    """Two different contents under one id."""
+    """Two different contents under the same message id."""
 
     message_id: str
     sender_id: str
@@ -65,10 +66,10 @@ class ChannelTally:
     gaps: dict[str, MissingReference] = field(default_factory=dict)
     altered: list[Altered] = field(default_factory=list)
     requests: int = 0
-    """Number of ids in repair requests."""
+    """Number of message ids in all repair requests of the channel."""
     is_complete: bool = False
-    """True if the whole causal history of a message was found. Messages missing from later ones are
-    then not older than the Store."""
+    """True if the whole causal history of some message is in Store. Messages that are missing after
+    this message are then not older than the Store."""
     _contents: dict[str, bytes] = field(default_factory=dict, repr=False)
     """Of each message of the log the first bytes of its content's SHA-256."""
     _waiting: Counter[str] = field(default_factory=Counter, repr=False)
@@ -80,12 +81,13 @@ class ChannelTally:
 
     @property
     def messages(self) -> int:
-        """Number of log messages, each once."""
+        """Number of log messages, each counted once."""
         return len(self._contents)
 
     @property
     def orphans(self) -> int:
-        """Messages with a missing reference. With the Store alone they cannot be ordered."""
+        """Number of messages with a missing reference. From the Store alone, the order of messages
+        with a missing reference is unknown."""
         return len(self._waiting)
 
     def add(self, message: Message, profile: str, at_ms: int, size_bytes: int) -> None:
@@ -162,7 +164,7 @@ class ChannelTally:
 
 
 class StoreTally:
-    """All channels of a Store.
+    """Counter of all channels in a Store.
 
     Args:
         settle_ms: how long a message may be on its way.
@@ -181,7 +183,8 @@ class StoreTally:
         self._channel_id = channel_id
 
     def add(self, stored: StoredMessage, payload: bytes | None = None) -> None:
-        """Add the next message. `payload` is its decrypted content."""
+        """Add the next message in order of time. `payload` is the decrypted payload of the
+        message."""
         at_ms = stored.timestamp_ns // 1_000_000
         self.messages += 1
         self.total_bytes += len(stored.payload)

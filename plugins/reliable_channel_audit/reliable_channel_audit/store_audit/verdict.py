@@ -1,4 +1,4 @@
-"""Problems that a Store shows, and questions that it cannot answer."""
+"""Problems that a Store shows, and questions that a Store cannot answer."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from .senders import RATE_WINDOW_MS, Sender
 from .tally import ChannelTally, StoreTally
 
 MAX_PER_WINDOW: Final = 100
-"""Number of messages that one member may publish in ten minutes, by RLN's limit on Waku's
-networks."""
+"""Maximum number of a member's messages in ten minutes, by RLN's limit on Waku's networks."""
 MAX_AHEAD_MS: Final = 3_600_000
-"""Lead of a Lamport timestamp over its sender's clock from which it is a finding."""
+"""Lead of a Lamport timestamp over its sender's clock beyond which it is a finding (ms)."""
 
 
 class Trouble(Enum):
-    """Kinds of findings, the worst first."""
+    """Kinds of findings in a Store, the worst first."""
 
     GAP = "gap"
     ALTERED = "altered"
@@ -46,7 +45,7 @@ LAG_OF_SENDERS: Final = "whether all senders receive"
 
 
 class StoreFinding(NamedTuple):
-    """Finding for an operator."""
+    """Finding in a Store for an operator."""
 
     trouble: str
     channel_id: str
@@ -58,17 +57,17 @@ class StoreFinding(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """Tolerated values."""
+    """Limits beyond which values are findings."""
 
     settle_ms: int = SETTLE_MS
     silent_ms: int | None = None
-    """Silence of a sender that is a finding. None finds no silence, because a mere reader sends
-    only syncs, which are mostly ephemeral."""
+    """Time without messages of a sender, beyond which it is a finding (ms). By default silence is
+    no finding, because mere readers send only sync messages."""
     max_per_window: int = MAX_PER_WINDOW
 
 
 class Unknown(NamedTuple):
-    """Question that this Store cannot answer for a channel, and the reason."""
+    """Question about a channel that the Store cannot answer, with the reason."""
 
     channel_id: str
     what: str
@@ -76,14 +75,14 @@ class Unknown(NamedTuple):
 
 
 class StoreVerdict(NamedTuple):
-    """Result of the audit of a Store."""
+    """Verdict on the messages of a Store."""
 
     tally: StoreTally
     findings: list[StoreFinding]
     unknown: list[Unknown]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the whole result for programs, with ids unchanged and hashes as hex."""
+        """Return the whole verdict for programs, with hashes as hex."""
         tally = self.tally
         return {
             "messages": tally.messages,
@@ -96,7 +95,7 @@ class StoreVerdict(NamedTuple):
 
 
 def judged(tally: StoreTally, expected: Expected) -> StoreVerdict:
-    """Return the problems, the worst first."""
+    """Return the verdict on a Store, with the worst problems first."""
     order = [each.value for each in Trouble]
     found = [each for channel in tally.channels.values() for each in _found(channel, expected)]
     found.sort(key=lambda each: (order.index(each.trouble), each.channel_id, each.at_ms))

@@ -1,4 +1,4 @@
-"""Counted deliveries to others than the sender, by duration, hour, pair and path."""
+"""Numbers of deliveries to other participants, by duration, hour, pair and path."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from .stored_part import coded
 
 WAYS: Final = "live", "retransmission", "repair", "store", "unknown"
 AGAIN: Final = frozenset({"retransmission", "repair", "store"})
-"""Paths other than the first broadcast."""
+"""Paths of a message other than its first broadcast."""
 MAX_BINS: Final = 1 << 12
-"""Number of time bins of a channel in which deliveries are counted."""
+"""Maximum number of time bins for a channel's deliveries."""
 BITS: Final = 6
-"""Number of highest bits of a delay that are kept, enough for a picture."""
+"""Number of the highest bits of a delay that are kept, which is enough for a picture."""
 BATCH: Final = 500_000
-"""Number of deliveries that are processed together."""
+"""Number of deliveries that are processed at a time."""
 _COLUMNS: Final = (
     *("message_id", "sender_id", "at_ms", "is_own", "message_hash", "source", "missing_since_ms"),
 )
@@ -36,7 +36,7 @@ _OTHERS: Final = 2**60
 
 
 class Counts(Sequence[int]):
-    """Sorted values, each with its count."""
+    """Sorted values, each stored with its count."""
 
     def __init__(self, values: Whole, counts: Whole) -> None:
         self.values, self.counts = values, counts
@@ -50,7 +50,7 @@ class Counts(Sequence[int]):
 
 
 class Tally:
-    """Counts of each value in each group."""
+    """Counts of each value in each group of values."""
 
     def __init__(self) -> None:
         self._parts: list[tuple[Whole, Whole, Whole]] = []
@@ -60,7 +60,7 @@ class Tally:
         self._parts.append(_counted(groups, values, ones))
 
     def merged(self) -> tuple[Whole, Whole, Whole]:
-        """Return groups, values and counts, in order."""
+        """Return groups, values and counts in order."""
         if len(self._parts) > 1:
             self._parts = [_counted(*map(np.concatenate, zip(*self._parts, strict=True)))]
         none = np.zeros(0, np.int64)
@@ -69,7 +69,7 @@ class Tally:
     def by_group(
         self, of: Callable[[Whole], Whole] = lambda groups: groups
     ) -> Iterator[tuple[int, Counts]]:
-        """Return the values of each group, or of the groups with the same `of` together."""
+        """Yield the values of each group, where groups with an equal `of` are joined."""
         groups, values, counts = self.merged()
         groups, values, counts = _counted(of(groups), values, counts)
         begins = np.flatnonzero(np.diff(groups, prepend=-1))
@@ -79,26 +79,26 @@ class Tally:
 
 
 class Bins(NamedTuple):
-    """Counts of equal deliveries, in the order in which their messages were accepted."""
+    """Counts of equal deliveries in time bins, in the order in which messages were accepted."""
 
     begin_ms: Whole
     delay_ms: Whole
-    """Highest `BITS` bits of the delays."""
+    """Delays, of which only the highest `BITS` bits are kept (ms)."""
     is_again: Array
     deliveries: Whole
     wide_ms: int
-    """Duration of one bin: a power of two."""
+    """Width of a time bin, which is a power of two (ms)."""
 
 
 class Arrivals(NamedTuple):
-    """Deliveries of a channel."""
+    """Deliveries of one channel, counted in several ways."""
 
     delays: dict[Group, Counts]
-    """Latencies (ms), by the keys of `rates`."""
+    """Latencies of deliveries (ms), by the same keys as `rates`."""
     by_way: dict[str, Counts]
-    """Latencies by the path of the messages."""
+    """Latencies of deliveries (ms), by the path of the message."""
     missing: dict[str, Counts]
-    """Lateness of messages after one that refers to them, by path (ms)."""
+    """Times from a reference to a missing message until the message arrived (ms), by path."""
     bins: Bins
 
 

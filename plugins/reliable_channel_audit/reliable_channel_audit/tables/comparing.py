@@ -1,4 +1,4 @@
-"""Comparison of participants by hours of their logs, so that only differing hours are examined."""
+"""Comparison of logs by hours, so that only hours which differ are examined."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from ..replay import Life
 from .participants import Known, Whose
 
 MEANING: Final = ("message_id", "sender_id", "lamport_timestamp", "content_sha256")
-"""Columns that are equal in all logs with a message."""
+"""Columns that are equal in all logs that contain a message."""
 COLUMNS: Final = (*MEANING, "at_ms", "is_own", "message_hash", "source")
 
 
 class Difference(NamedTuple):
-    """Message that a participant lacks."""
+    """Message that the log of a participant lacks."""
 
     hour_ms: int
     message_id: str
     participant_id: str
     in_logs: int
-    """Number of logs that have it."""
+    """Number of logs that contain the message."""
 
 
 @dataclass(slots=True)
 class Comparison:
-    """Results of comparing the participants of a channel."""
+    """Results of comparing the logs of a channel."""
 
     compared: Compared
     messages: int
@@ -45,7 +45,7 @@ class Comparison:
 
 
 class ChannelLogs:
-    """Logs of one channel."""
+    """Logs of all participants in one channel."""
 
     def __init__(
         self, context: Context, known: Sequence[Known], lives: Sequence[Life], directory: Path
@@ -58,7 +58,7 @@ class ChannelLogs:
         self._is_odd = any(not life.is_whole or life.impostors for life in lives)
 
     def compare(self, outcomes: Sequence[Outcome], orphans: Sequence[Orphan]) -> Comparison:
-        """Compare the hours that differ between logs."""
+        """Compare the hours in which logs of the channel differ."""
         spans = self._spans()
         same = {hour_ms for hour_ms, span in spans.items() if self._is_same(hour_ms, span)}
         found = self._deliveries(spans.keys() - same)

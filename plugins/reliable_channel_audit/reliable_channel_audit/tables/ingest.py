@@ -1,4 +1,5 @@
-"""Ingestion of closed journal files, each once. Its tables have the name of the file's sha256."""
+"""Ingestion of closed journal files into a directory of facts, each file once. The tables of a
+journal file are named by the file's SHA-256."""
 
 from __future__ import annotations
 
@@ -27,21 +28,21 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Row = dict[str, Any]
-"""Row of the table `part`."""
+"""Row of the table `part`, with a column name for each value."""
 _NS: Final = 1_000_000
 MAX_TASKS: Final = 64
-"""Default number of tasks that add files on Spark."""
+"""Default for the maximum number of Spark tasks that add files."""
 
 
 class Ingested(NamedTuple):
-    """Result of a run."""
+    """Result of an ingestion run."""
 
     added: int
-    """Parts that this run read."""
+    """Number of journal files that this run read."""
     known: int
-    """Parts that earlier runs read."""
+    """Number of journal files that earlier runs had read."""
     group: Group
-    """Journals among the given paths."""
+    """Participants with journals among the given paths."""
 
 
 def ingest(
@@ -53,13 +54,14 @@ def ingest(
     partitions: int | None = None,
     progress: Callable[[str], None] = lambda what: None,
 ) -> Ingested:
-    """Add the closed journal files among paths to a directory of facts. With `with_open`, also add
-    open ones in their present state.
+    """Add closed journal files to a directory of facts. With `with_open`, open files are also added
+    in their present state.
 
-    An added file is not read again while its size and time are unchanged. A changed file replaces
-    its earlier version. Only one run may write at a time.
+    A file that was added before is read again only if its size or time has changed. The tables of a
+    changed file replace its earlier tables. Only one run may write to a directory of facts at a
+    time.
 
-    With `spark` its tasks read them, as many at a time as `partitions`.
+    With `spark`, tasks of Spark read the files, at most `partitions` at a time.
 
     Raises:
         FileNotFoundError: a path that is not there.
@@ -88,13 +90,13 @@ def ingest(
 
 
 NewFile = tuple[str, int, str, str]
-"""New file: its channel, its number at its participant, the participant, and its path."""
+"""Journal file to add, as channel, number, participant and path."""
 
 
 def add_here(
     new: Iterable[NewFile], directory: Path, progress: Callable[[str], None]
 ) -> Iterator[tuple[str, str]]:
-    """Add files in this process. Yield path and sha256 of each."""
+    """Add journal files in this process. For each added file, its path and SHA-256 are yielded."""
     for channel_id, files in groupby(new, lambda each: each[0]):
         known = Known()
         for _, _, participant_id, path in files:  # those of one time one after the other
@@ -110,7 +112,7 @@ def add_on_spark(
     directory: Path,
     progress: Callable[[str], None],
 ) -> Iterator[tuple[str, str]]:
-    """Add files in tasks, which must see the same files and the same directory."""
+    """Add journal files in Spark tasks, which must see the same files and the same directory."""
     progress(f"{len(new)} journals")
     shares = shares_of(new, partitions or MAX_TASKS)
 
@@ -127,8 +129,7 @@ def add_on_spark(
 
 
 def shares_of(new: Sequence[NewFile], most: int) -> list[list[NewFile]]:
-    """New files in shares of about the same size, each in the order of the files; at most so
-    many."""
+    """Return files in at most the given number of shares of about equal size."""
     loads = [(0, number) for number in range(min(most, len(new)))]
     chosen: dict[NewFile, int] = {}
     sizes = {each: Path(each[3]).stat().st_size for each in new}
@@ -140,7 +141,8 @@ def shares_of(new: Sequence[NewFile], most: int) -> list[list[NewFile]]:
 
 
 def parts(directory: Path) -> list[Row]:
-    """Return the rows of `part` in a directory of facts, by channel, participant, time and path."""
+    """Return the rows of `part` in a directory of facts, in order of channel, participant, time and
+    path."""
     found: list[Row] = []
     for path in directory.glob("kind=part/channel=*/day=*/*.parquet"):
         found += layout.read([path], "part").to_pylist()
@@ -149,7 +151,8 @@ def parts(directory: Path) -> list[Row]:
 
 
 def add_part(participant: Participant, path: Path, directory: Path, known: Known) -> Row:
-    """Read a closed journal file, and write its tables. Return its row of `part`."""
+    """Read a closed journal file, and write its tables. `add_part` returns the row of the file in
+    the table `part`."""
     status, sha256 = path.stat(), _sha256(path)
     found = read_part(participant, path, known)
     first_ms = found.times.first_ms
@@ -181,18 +184,19 @@ def add_part(participant: Participant, path: Path, directory: Path, known: Known
 
 
 class ReadPart(NamedTuple):
-    """Content of a journal file."""
+    """Content of a journal file as columns or tables."""
 
     lines: int
     times: Times
     opened: bytes
     tables: Tables
     left_to_rows: str | None
-    """Reason why columns do not understand it. None if they do."""
+    """Reason why the file cannot be read as columns. For a file that was read as columns,
+    `left_to_rows` is None."""
 
 
 def read_part(participant: Participant, path: Path, known: Known) -> ReadPart:
-    """Read a journal file, by columns or otherwise by rows."""
+    """Return the content of a journal file, as columns if possible, otherwise from rows."""
     with uncollected():
         try:
             part = gathered_part(path, known.ids, known.words, known)
@@ -207,7 +211,7 @@ def read_part(participant: Participant, path: Path, known: Known) -> ReadPart:
 
 
 def paths_of(row: Row, directory: Path, kind: str) -> list[Path]:
-    """Return the files of a part of one kind."""
+    """Return the table files of one kind that belong to a part."""
     every = (
         layout.partition(directory, kind, row["channel_id"], day) / f"{row['sha256']}.parquet"
         for day in row["days"]
@@ -216,19 +220,19 @@ def paths_of(row: Row, directory: Path, kind: str) -> list[Path]:
 
 
 def tables_in(row: Row, directory: Path) -> Tables:
-    """Return the tables of a part."""
+    """Return the tables of a part, by kind."""
     return {kind: layout.read(paths_of(row, directory, kind), kind) for kind in layout.OF_PARTS}
 
 
 def remove(row: Row, directory: Path) -> None:
-    """Remove a part and its tables."""
+    """Remove the row and the tables of a part."""
     for kind in ("part", *layout.OF_PARTS):
         for path in paths_of(row, directory, kind):
             path.unlink()
 
 
 def is_same(path: Path, row: Row | None) -> bool:
-    """Return True if a file has the size and the time of its last reading."""
+    """Return True if a file still has the size and the time of its last ingestion."""
     status = path.stat()
     known = row and (row["file_bytes"], row["modified_ns"])
     return known == (status.st_size, status.st_mtime_ns)

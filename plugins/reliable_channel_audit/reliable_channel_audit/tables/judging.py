@@ -1,4 +1,4 @@
-"""Verdict on a directory of facts and on open files."""
+"""Verdict on a directory of facts together with open journal files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NS: Final = 1_000_000
 
 
 class Judged(NamedTuple):
-    """Verdict with its subject."""
+    """Verdict with the participants and data that it is about."""
 
     run_id: str
     verdict: Verdict
@@ -42,7 +42,7 @@ class Judged(NamedTuple):
     """Leads of clocks, by channel and participant."""
     acknowledged: list[Acknowledged]
     arrivals: Mapping[str, Arrivals]
-    """Deliveries to others, by channel."""
+    """Deliveries to other participants, by channel."""
 
 
 def judge(
@@ -53,8 +53,8 @@ def judge(
     only_group: bool = False,
     progress: Callable[[str], None] = lambda what: None,
 ) -> Judged:
-    """Judge everything that was ingested and the open files of a group, and store the verdict. With
-    `only_group`, ingested data of other files is left out."""
+    """Judge all ingested files and the open files of a group, and store the verdict. With
+    `only_group`, ingested files outside the group are left out."""
     known: list[Known] = []
     facts: defaultdict[type, list[Any]] = defaultdict(list)
     given = {path for each in group.participants for path in each.paths}

@@ -1,8 +1,9 @@
-"""Files of a directory of facts: `kind=delivery/channel=ops/day=2026-11-26/<sha256>.parquet`.
+"""Layout of a directory of facts, with files like
+`kind=delivery/channel=ops/day=2026-11-26/<sha256>.parquet`.
 
-A part of a journal is a file in each kind and day, named by the sha256 of the part. An id is text
-in one row of its part, in `delivery` or in `name`. Elsewhere it is a number: the row of `delivery`
-of that part, in the order of lines, or beyond their count the row of `name`.
+A part of a journal has a file for each kind and day, named by the part's SHA-256. The text of an id
+is in one row of its part, in the kind `delivery` or `name`. In other kinds an id is a number, which
+counts the rows of `delivery` and then the rows of `name`.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from ..lines import time_text
 
 DIGEST: Final = pa.binary(32)
 NAME: Final = pa.dictionary(pa.int32(), pa.string())
-"""Text column with few different values."""
+"""Type of a text column with few different values."""
 WHOLE: Final = pa.int64()
 NUMBER: Final = pa.int32()
 MAX_DAYS: Final = 40
-"""Maximum number of days of a part. If it has more, its clock was set, and the first day is used
-for all."""
+"""Maximum number of days in one part. With more days, the clock was probably set, and all rows are
+put into the first day."""
 MAX_NAME: Final = 200
 """Maximum length of an encoded channel id in a path. A longer one becomes its hash."""
 DAY_MS: Final = 86_400_000
@@ -139,19 +140,19 @@ SCHEMAS: Final = {
         },
     }.items()
 }
-"""Columns of each kind. Hashes are 32 bytes, times milliseconds since 1970 by the clock of the
-participant."""
+"""Columns of the tables of each kind. Hashes are 32 bytes, and times milliseconds since 1970 by the
+participant's clock."""
 OF_PARTS: Final = (
     *("delivery", "wire", "received", "acknowledgement", "repair", "name", "hint", "log_hour"),
 )
 OF_RUNS: Final = ("verdict", "finding")
-"""Kinds that concern all channels."""
+"""Kinds of facts that are not stored by channel."""
 _STEADY: Final = ("line", "at_ms", "lamport_timestamp", "position", "timestamp_ns")
 """Columns that are stored as differences of one row from the next."""
 
 
 def partition(directory: Path, kind: str, channel_id: str | None, day: str) -> Path:
-    """Return the folder of a kind, channel and day."""
+    """Return the folder for a kind, a channel and a day."""
     folder = directory / f"kind={kind}"
     if channel_id is not None:
         name = quote(channel_id, safe="")
@@ -166,7 +167,7 @@ def day_of(at_ms: int) -> str:
 
 
 def by_day(table: pa.Table, first_ms: int) -> Iterator[tuple[str, pa.Table]]:
-    """Return the rows of each day (UTC), or all on the first day if there are no times."""
+    """Yield the rows of each day (UTC), or all rows on the first day without times."""
     if "at_ms" not in table.column_names:
         yield day_of(first_ms), table
         return
@@ -182,7 +183,7 @@ def by_day(table: pa.Table, first_ms: int) -> Iterator[tuple[str, pa.Table]]:
 
 
 def write(path: Path, table: pa.Table) -> None:
-    """Write a file completely. An unfinished one has another name."""
+    """Write a table to a file completely or not at all. An unfinished file has another name."""
     path.parent.mkdir(parents=True, exist_ok=True)
     names = [field.name for field in table.schema if field.type == NAME]
     steady = {name: "DELTA_BINARY_PACKED" for name in _STEADY if name in table.column_names}
@@ -203,7 +204,7 @@ def write(path: Path, table: pa.Table) -> None:
 
 
 def read(paths: Sequence[Path], kind: str, columns: Sequence[str] | None = None) -> pa.Table:
-    """Return the rows of these files, in the order of lines."""
+    """Return the rows in files of a kind, in the order of journal lines."""
     schema = SCHEMAS[kind]
     wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
     tables = [
@@ -236,5 +237,5 @@ def _names_of(schema: pa.Schema) -> list[str]:
 
 
 def plain(kind: pa.DataType) -> pa.DataType:
-    """Return the type of the values of a column with few different values."""
+    """Return the plain type of a column with few different values."""
     return kind.value_type if isinstance(kind, pa.DictionaryType) else kind

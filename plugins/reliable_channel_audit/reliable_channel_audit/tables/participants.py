@@ -1,4 +1,4 @@
-"""Knowledge of each participant by itself, from its parts, its open file, or its lines."""
+"""Facts about each participant alone, from its ingested parts, its open file, or its lines."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from .ingest import Row, paths_of, tables_in
 from .stored_part import part_from, tables_of
 
 Whose = tuple[str, str, int]
-"""Channel, participant and life."""
+"""Channel, participant and number of the log that facts belong to."""
 NEVER: Final = "never"
-"""Source of an acknowledgement that was not emitted."""
+"""Source of an acknowledgement that was never emitted."""
 
 
 class Many(NamedTuple):
-    """Facts that are many, as values."""
+    """Deliveries and other numerous facts of a participant, as values."""
 
     deliveries: list[Delivery]
     acknowledgements: list[Acknowledgement]
@@ -39,8 +39,7 @@ class Many(NamedTuple):
 
 
 class Acknowledged(NamedTuple):
-    """Own messages of a participant by the evidence of their acknowledgement, with its duration
-    (ms)."""
+    """Acknowledgement times of a participant's messages (ms), for one kind of evidence."""
 
     channel_id: str
     participant_id: str
@@ -54,25 +53,24 @@ class Acknowledged(NamedTuple):
 
 @dataclass(slots=True)
 class Known:
-    """Knowledge of a participant."""
+    """Facts about one participant, from its journals."""
 
     participant: Participant
     few: list[Fact]
     hours: dict[Whose, dict[int, Hour]]
     sent: dict[bytes, str]
-    """Hashes under which messages were sent, with the reason (the first in the alphabet of
-    several)."""
+    """Hashes of published messages, with the first reason in the alphabet."""
     acknowledged: list[Acknowledged]
     rows: list[Row]
-    """Its parts in the directory of facts, if columns understand it."""
+    """Ingested parts of the participant, if they were read as columns."""
     live: list[dict[str, pa.Table]] = field(default_factory=list)
-    """Tables of open files."""
+    """Tables of the participant's open files."""
     by_rows: Many | None = None
-    """Facts that are many, if it was judged row by row."""
+    """Numerous facts of the participant, if it was judged row by row."""
 
     def tables(self, kind: str, directory: Path, columns: Sequence[str]) -> pa.Table:
-        """Return columns of a kind, of all parts. For a row-by-row judgement, only those of
-        `delivery`."""
+        """Return columns of one kind of facts, from all parts of the participant. For a participant
+        that was judged row by row, only `delivery` is available."""
         if self.by_rows is not None:
             return _table_of(self.by_rows.deliveries, columns)
         stored = [path for row in self.rows for path in paths_of(row, directory, kind)]
@@ -84,7 +82,7 @@ class Known:
 def participants_of(
     rows: Iterable[Row], group: Iterable[Participant]
 ) -> Iterator[tuple[Participant, list[Row]]]:
-    """Return each participant with all its files, ingested or not, and its rows of `part`."""
+    """Yield each participant with all of its files, ingested or open, and its rows of `part`."""
     stored: defaultdict[tuple[str, str], dict[str, Row]] = defaultdict(dict)
     for row in rows:
         stored[row["channel_id"], row["participant_id"]][row["path"]] = row
@@ -108,7 +106,7 @@ def participants_of(
 def known_of(
     participant: Participant, rows: Sequence[Row], directory: Path, settle_ms: int | None
 ) -> Known:
-    """Judge a participant by itself: by columns, or row by row if they do not understand it."""
+    """Return the facts about one participant, from columns if possible, otherwise from rows."""
     with uncollected():
         try:
             return _by_columns(participant, rows, directory, settle_ms)
@@ -189,7 +187,7 @@ def _waits(life: Gathered) -> dict[str, Sequence[int]]:
 def acknowledged(
     participant: Participant, waits: Mapping[str, Sequence[int]]
 ) -> list[Acknowledged]:
-    """Sum up the acknowledgement times of a participant, unacknowledged messages included."""
+    """Return the acknowledgement times of a participant, including unacknowledged messages."""
     whose = participant.channel_id, participant.participant_id
     rows = []
     for source, every in sorted(waits.items()):

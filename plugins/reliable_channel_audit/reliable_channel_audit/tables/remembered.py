@@ -1,4 +1,4 @@
-"""Findings about a participant by itself, kept until it has other files."""
+"""Findings about single participants, which are kept until a participant has other files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .ingest import Row
 from .participants import Acknowledged, Known, Many
 
 FORMAT: Final = 2
-"""Version of the findings, which grows when the same files give other findings."""
+"""Version of kept findings, which is raised when equal files give other findings."""
 _KINDS: Final[dict[str, Callable[[Iterable[object]], Fact]]] = {
     kind.__name__: kind._make for kind in get_args(Fact)
 }
@@ -37,7 +37,7 @@ class _Kept(msgspec.Struct):
 def remembered(
     participant: Participant, rows: Sequence[Row], directory: Path, settle_ms: int | None
 ) -> Known | None:
-    """Return the findings of the same files, or None if there are others, or an open one."""
+    """Return the kept findings about a participant with the same files, or None."""
     path = _path(participant, directory)
     key = _key(participant, rows, settle_ms)
     if key is None or not path.exists():
@@ -66,7 +66,7 @@ def remembered(
 
 
 def remember(known: Known, rows: Sequence[Row], directory: Path, settle_ms: int | None) -> None:
-    """Keep the findings, if no file is open."""
+    """Keep the findings about a participant, unless one of its files is open."""
     key = _key(known.participant, rows, settle_ms)
     if key is None:
         return

@@ -1,7 +1,7 @@
-"""Tables of a journal file that columns do not understand, line by line.
+"""Tables of a journal file that cannot be read as columns, made line by line.
 
-Verdicts do not use these tables, because such journals are judged from their lines. Wire messages
-are not decoded, and contents for the application are left out.
+Verdicts do not use tables made line by line, because such journals are judged from their lines. The
+tables contain neither decoded wire messages nor contents for the application.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Row = dict[str, Any]
 
 
 def tables_by_rows(participant: Participant, path: Path) -> tuple[int, Times, Tables]:
-    """Return the number of lines, their times, and their contents, by kind."""
+    """Return the number of lines in a file, their times, and tables by kind."""
     rows: dict[str, list[Row]] = {"delivery": [], "wire": [], "acknowledgement": [], "repair": []}
     at_ms, number = [], 0
     for number, line in lines_of(participant.channel_id, participant.participant_id, str(path)):

@@ -1,4 +1,4 @@
-"""Conversion of one part of a journal to tables, and back, without loss."""
+"""Conversion of a part of a journal to tables, and back without loss."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Tables = dict[str, pa.Table]
 
 
 def tables_of(part: Gathered, participant_id: str) -> Tables:
-    """Return the content of a part, by kind.
+    """Return the columns of a part as tables, by kind.
 
     Raises:
         NeedsRowReader: a message that entered the log twice.
@@ -192,7 +192,7 @@ class _Numbered:
 
 
 def hour_columns(hours: Mapping[int, Hour]) -> dict[str, Any]:
-    """Return a log by hours."""
+    """Return the columns of a table with a log's hours."""
     every = sorted(hours.items())
     return {
         "hour_ms": np.array([begin_ms for begin_ms, _ in every], np.int64),
@@ -204,8 +204,8 @@ def hour_columns(hours: Mapping[int, Hour]) -> dict[str, Any]:
 
 
 def part_from(row: dict[str, Any], tables: Tables, ids: Ids, words: Ids) -> Gathered:
-    """Return a part, from its row of `part` and its tables. Ids and words become the given
-    numbers."""
+    """Return the columns of a part, from its row of `part` and its tables. Ids and words are
+    replaced by the numbers in `ids` and `words`."""
     delivery, wire, received = tables["delivery"], tables["wire"], tables["received"]
     texts = delivery["message_id"].to_pylist() + tables["name"]["id"].to_pylist()
     codes = ids.codes(texts)
@@ -270,7 +270,7 @@ def part_from(row: dict[str, Any], tables: Tables, ids: Ids, words: Ids) -> Gath
 
 
 def hours_in(table: pa.Table) -> dict[int, Hour]:
-    """Return the log by hours, of the rows of one part."""
+    """Return the hours of a log, from the rows of one part."""
     names = "hour_ms", "deliveries", "digest", "first_ms", "last_ms"
     columns = (table[name].to_pylist() for name in names)
     return {
@@ -348,7 +348,7 @@ def _whole(column: pa.ChunkedArray, missing: int = 0) -> Whole:
 
 
 def coded(column: pa.ChunkedArray, names: Ids) -> Whole:
-    """Return text with few values as numbers (-1 for null)."""
+    """Return a text column with few values as numbers (-1 for null)."""
     array = column.combine_chunks()
     array = array if isinstance(array, pa.DictionaryArray) else array.dictionary_encode()
     codes = np.append(names.codes(array.dictionary.to_pylist()), -1)

@@ -1,7 +1,7 @@
-"""Views of a directory of facts, in SQL that DuckDB and Spark understand.
+"""Views of a directory of facts, in SQL for both DuckDB and Spark.
 
-A kind of facts is a table with the columns of `layout.SCHEMAS`, with `channel` and `day` from its
-path. The views are the documented tables: `docs/facts.md` lists their columns.
+Each kind of facts is a table with the columns of `layout.SCHEMAS`, `channel` and `day`. The views
+are the documented tables, whose columns `docs/facts.md` lists.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 TABLES: Final = {kind: f"{kind}_rows" for kind in layout.SCHEMAS}
-"""Names of the kinds as tables."""
+"""Names of the SQL tables, by kind of facts."""
 VIEWS: Final = {
     "delivery": """
 select channel, day, participant_id, message_id, sender_id, lamport_timestamp, at_ms, is_own,
@@ -61,17 +61,17 @@ select run_id, channel, day, hour_ms, message_id, participant_id, in_logs from l
 select run_id, judged_ms, day, audit, value, cases, broken, why from verdict_rows
 """,
 }
-"""Documented views, by name."""
+"""Documented views as SQL, by name."""
 
 
 class Sql(Protocol):
-    """Connection to DuckDB."""
+    """Interface of a connection to DuckDB."""
 
     def execute(self, query: str, /) -> object: ...
 
 
 def create_views(connection: Sql, directory: Path) -> None:
-    """Create tables and views of a directory of facts in a DuckDB connection."""
+    """Create the tables and views of a directory of facts in DuckDB."""
     quoted = str(directory).replace("'", "''")
     for kind, table in TABLES.items():
         if any(directory.glob(f"kind={kind}/**/*.parquet")):
@@ -89,14 +89,14 @@ def create_views(connection: Sql, directory: Path) -> None:
 
 
 def spark_views(spark: SparkSession, directory: Path) -> None:
-    """Create the same as temporary views of a Spark session."""
+    """Create the tables and views of a directory of facts as temporary views in Spark."""
     spark_tables(spark, directory)
     for name, text in VIEWS.items():
         spark.sql(f"create or replace temporary view {name} as {text}")
 
 
 def spark_tables(spark: SparkSession, directory: Path, parts: Sequence[Row] | None = None) -> None:
-    """Create the tables of views, of some parts or of all, in a Spark session."""
+    """Create the tables under the views in Spark, for the given parts or for all parts."""
     from pyspark.sql.pandas.types import from_arrow_schema
     from pyspark.sql.types import DateType, StringType
 

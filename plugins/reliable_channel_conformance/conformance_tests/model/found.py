@@ -18,6 +18,6 @@ def broken_by(number: str) -> Broken:
 
 
 def numbers() -> list[Any]:
-    """The defects; the largest exploration takes half a minute."""
-    slow = pytest.mark.slow
-    return [pytest.param(each, marks=slow) if each == "S1" else each for each in DEFECTS]
+    """The defects; the largest explorations take half a minute and two seconds."""
+    slow, large = pytest.mark.slow, ("S1", "D09")
+    return [pytest.param(each, marks=slow) if each in large else each for each in DEFECTS]

@@ -7,7 +7,7 @@ from reliable_channel_conformance.model.checker import check
 
 from .found import broken_by, numbers
 
-LARGE = {"two writers, one reader, three messages"}
+LARGE = {"two writers, one reader, three messages", "one writer, two readers"}
 """Models of many states, for `make test-slow`."""
 
 

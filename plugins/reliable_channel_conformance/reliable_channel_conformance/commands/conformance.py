@@ -1,4 +1,5 @@
-"""`reliable-channel conformance`: a table of the rules that a program keeps or breaks."""
+"""`reliable-channel conformance`, which prints a table of the rules that a program keeps or
+breaks."""
 
 import json
 import shlex

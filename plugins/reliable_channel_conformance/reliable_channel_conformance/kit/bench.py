@@ -1,4 +1,4 @@
-"""The tools of a check: a network, peers, and messages that the kit makes itself."""
+"""Tools of a check, with a network, peers, and messages that the kit itself makes."""
 
 import json
 import shlex
@@ -28,33 +28,35 @@ QUICK: Final = {
     "repair-t-max-ms": 1_000,
     "repair-sweep-interval-ms": 100,
 }
-"""Flags that a peer may obey or ignore. If it ignores them, its own periods decide how many beats
-it needs."""
+"""Flags with short periods, which a peer may obey or ignore. If a peer ignores the flags, its own
+periods decide how many beats it needs."""
 
 
 class Broken(AssertionError):
-    """A peer broke the rule. The text names the expectation and the peer's action."""
+    """Error that a peer broke the rule of a check. The text names the expectation and the peer's
+    action."""
 
 
 class NotApplicable(Exception):
-    """The peer lacks the feature of the rule. The text names it."""
+    """Error that the peer lacks the feature that a rule is about. The text of the error names the
+    missing feature."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The way in which peers are started, and the patience of the kit."""
+    """Command that starts the peers, and the patience of the kit."""
 
     command: str
-    """The program under test, as typed on a command line."""
+    """Command line of the program under test, as typed in a shell."""
     profile: WireProfile
     beats: int = 300
-    """The number of questions that a peer answers before a missing action counts as not done."""
+    """Number of questions that a peer answers before a missing action counts as not done."""
     silence_s: float = SILENCE_S
-    """The longest time until a peer must be ready, or must answer a question."""
+    """Maximum time until a peer must be ready, or must answer a question."""
 
 
 class Given(TypedDict, total=False):
-    """The arguments of `Harness.message`, and so of `Harness.say`."""
+    """Arguments of `Harness.message` and `Harness.say`."""
 
     history: Iterable[str | HistoryEntry]
     lamport: int | None
@@ -65,7 +67,7 @@ class Given(TypedDict, total=False):
 
 
 class Harness:
-    """The network, the peers and the trace of one check."""
+    """Network, peers and trace of one check."""
 
     def __init__(self, setting: Setting, folder: Path, stack: AsyncExitStack) -> None:
         self.setting = setting
@@ -82,27 +84,26 @@ class Harness:
     @classmethod
     @asynccontextmanager
     async def open(cls, setting: Setting, folder: Path) -> AsyncIterator[Self]:
-        """Return a bench whose processes end with the context."""
+        """Yield a bench, whose processes end with the context."""
         async with AsyncExitStack() as stack:
             yield cls(setting, folder, stack)
 
     def fresh_folder(self) -> str:
-        """Return a folder for a peer's state, which is removed with the bench, so that no older
-        state remains."""
+        """Return a new folder for a peer's state, which is removed with the bench."""
         return self._stack.enter_context(TemporaryDirectory(prefix="conformance-"))
 
     # -- peers ------------------------------------------------------------------------------------
 
     async def peer(self, name: str = "peer", *, flags: Iterable[str] = ()) -> Peer:
-        """Start the program under test with a separate node."""
+        """Start the program under test with a node of its own."""
         return await self.start(self.setting.command, name, await self.node(name), flags)
 
     async def node(self, name: str) -> str:
-        """Start a node before its peer, and return its address."""
+        """Start a node before its peer, and return the node's address."""
         return await self._stack.enter_async_context(self.network.node(name))
 
     async def start(self, command: str, name: str, address: str, flags: Iterable[str] = ()) -> Peer:
-        """Start a program at a node that is there already."""
+        """Start a program at a node that is already running."""
         quick = [part for flag, value in QUICK.items() for part in (f"--{flag}", str(value))]
         arguments = [
             *("--node", address, "--channel-id", CHANNEL, "--sender-id", name),
@@ -119,10 +120,11 @@ class Harness:
     async def expect(
         self, peer: Peer, met: Callable[[], bool], what: str | Callable[[], str]
     ) -> None:
-        """Wait until a condition holds. `what` describes it, and may be a function that is called
-        at the end.
+        """Wait until a condition is met. `what` describes the condition, as a text or as a function
+        that is called at the end.
 
-        Raises: Broken: it does not hold, though the peer had time.
+        Raises:
+            Broken: it does not hold, though the peer had time.
         """
         if not await peer.until(met, self.setting.beats):
             raise Broken(what if isinstance(what, str) else what())
@@ -130,7 +132,7 @@ class Harness:
     # -- messages of the kit ----------------------------------------------------------------------
 
     def say(self, sender: str, content: bytes | None = None, **given: Unpack[Given]) -> str:
-        """Publish a message of an absent participant and return its id."""
+        """Publish a message of a participant that is not running, and return the message's id."""
         message = self.message(sender, content, **given)
         self.network.publish(self.profile.codec.encode(message))
         return message.message_id
@@ -149,8 +151,8 @@ class Harness:
     ) -> Message:
         """Return a message as an honest participant would send it, except for the given fields.
 
-        `history` is a list of ids with `sender` as their sender. `held` is the list of ids in the
-        bloom filter.
+        `history` lists message ids, whose sender is then `sender`. `held` lists the message ids in
+        the bloom filter.
         """
         stamp = self._clock.tick(_now_ms())
         entries = [
@@ -169,11 +171,11 @@ class Harness:
         )
 
     def entry(self, message_id: str, sender: str) -> HistoryEntry:
-        """Return a reference to a message."""
+        """Return a causal history entry that refers to a message."""
         return HistoryEntry(message_id, sender_id=sender)
 
     def filter_of(self, held: Iterable[str]) -> bytes:
-        """Return a bloom filter of the default size in this dialect with these ids."""
+        """Return a bloom filter of the default size that contains the given ids."""
         layout = self.parameters.layout_in(self.profile.bloom)
         words = bytearray(layout.byte_count)
         for message_id in held:
@@ -182,9 +184,10 @@ class Harness:
         return self.profile.bloom.write(self.parameters, bytes(words))
 
     async def logged(self, peer: Peer, *message_ids: str) -> None:
-        """Wait until messages are in the peer's log.
+        """Wait until the given messages are in the peer's log.
 
-        Raises: Broken: they are not in the log, though the peer had time.
+        Raises:
+            Broken: they are not in the log, though the peer had time.
         """
         log = [entry["message_id"] for entry in await peer.log()]
         for _ in range(self.setting.beats):
@@ -195,9 +198,9 @@ class Harness:
         raise Broken(f"{list(message_ids)} must be in its log (got {log})")
 
     async def delivered(self, peer: Peer, sender: str = "sentinel") -> None:
-        """Publish a message without references, and wait until the peer has it in its log.
+        """Publish a message without references, and wait until it is in the peer's log.
 
-        Messages reach a peer in order, so earlier messages have been processed by then.
+        Messages reach a peer in order, so the peer has then processed all earlier messages.
         """
         content = f"sentinel {next(self._numbers)}".encode()
         message_id = self.say(sender, content)

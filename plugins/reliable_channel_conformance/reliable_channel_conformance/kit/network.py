@@ -1,7 +1,7 @@
-"""The network of a check: a node for each peer. The kit is between them and sees every message.
+"""Network of a check, with a node for each peer. The kit connects the nodes and sees every message.
 
-The kit is the only link of each node. A peer's message reaches the kit and, unless the peer is cut
-off, the other nodes. The kit's own messages reach all of them.
+The kit is the only link between the nodes. A peer's message reaches the kit and, unless the peer is
+cut off, the other nodes. The kit's own messages reach all nodes.
 """
 
 import time
@@ -22,14 +22,14 @@ KIT: Final = "kit"
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A message that was on the wire."""
+    """Message that was published in the network."""
 
     at_ms: int
     sender: str
-    """The peer whose node published it, or `kit`."""
+    """Name of the peer whose node published the message, or `kit`."""
     data: bytes
     message: Message | None
-    """The decoded message, or None where it cannot be decoded."""
+    """Decoded message, or None if the bytes cannot be decoded."""
 
     def record(self) -> dict[str, Any]:
         shown: dict[str, Any] = {"at_ms": self.at_ms, "wire": self.sender, "bytes": len(self.data)}
@@ -48,7 +48,7 @@ class Seen:
 
 
 class Network:
-    """All nodes of a check, and the wire between them."""
+    """Nodes of a check, with the connections between all of them."""
 
     def __init__(self, profile: WireProfile, content_topic: str) -> None:
         self.profile = profile
@@ -61,7 +61,7 @@ class Network:
 
     @asynccontextmanager
     async def node(self, name: str) -> AsyncIterator[str]:
-        """Serve a node for a peer and return its address."""
+        """Start a node for a peer, and yield the node's address."""
         options = NodeOptions(cache_capacity=10_000, max_message_bytes=1024 * 1024)
         async with EmbeddedNode(options) as node, anyio.create_task_group() as tasks:
             link = _Link(self, name, node)
@@ -82,7 +82,7 @@ class Network:
         self.carry(sender, Envelope.of(node.shard_for(self.content_topic), message))
 
     def carry(self, sender: str, envelope: Envelope) -> None:
-        """Note a message and pass it to the nodes that it reaches."""
+        """Note a message, and pass it to all nodes that it reaches."""
         seen = Seen(_now_ms(), sender, envelope.message.payload, self._decoded(envelope.message))
         self.wire.append(seen)
         self.observer(seen.record())

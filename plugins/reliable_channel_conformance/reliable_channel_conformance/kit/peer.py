@@ -1,4 +1,4 @@
-"""A peer under test: a process that is controlled by the JSON lines of docs/conformance-kit.md."""
+"""Peer under test, a process that is controlled by the JSON lines of docs/conformance-kit.md."""
 
 import json
 import os
@@ -15,25 +15,26 @@ from anyio.abc import Process
 from anyio.streams.text import TextReceiveStream
 
 BEAT_S: Final = 0.1
-"""The pause between two questions to a peer."""
+"""Pause between two questions to a peer."""
 STOPPING_S: Final = 10
 MAX_STDERR: Final = 4_000
 SILENCE_S: Final = 120.0
-"""The longest time until a peer is ready, or answers, before it counts as hung."""
+"""Maximum time until a peer is ready or answers, before the peer counts as hung."""
 MAX_LINE: Final = 32 * 1024 * 1024
-"""The longest line that a peer may write, in characters. A log with long payloads needs a few
-million."""
+"""Maximum length of a line that a peer writes (characters). A line with a log of long payloads
+needs a few million characters."""
 MAX_EVENTS: Final = 100_000
-"""The events that a peer may write in a row. A peer that writes more is ended."""
+"""Maximum number of events that a peer may write in a row. A peer that writes more events is
+ended."""
 
 
 class PeerFailed(RuntimeError):
-    """The peer could not be started, ended, hung or wrote too much. The text names the reason and
-    the peer's output."""
+    """Error that the peer could not be started, ended, hung or wrote too much. The text of the
+    error gives the reason and the peer's output."""
 
 
 class Peer:
-    """One running peer, and all its events."""
+    """Running peer, with all events that it has written."""
 
     def __init__(
         self,
@@ -56,9 +57,10 @@ class Peer:
     # -- commands ---------------------------------------------------------------------------------
 
     async def command(self, op: str, **values: object) -> dict[str, Any]:
-        """Give a command and wait for its answer.
+        """Send a command to the peer, and wait for the answer.
 
-        Raises: PeerFailed: the peer ended, or does not answer.
+        Raises:
+            PeerFailed: the peer ended, or does not answer.
         """
         self._next_ref += 1
         ref = self._next_ref
@@ -69,9 +71,10 @@ class Peer:
         return self._answers.pop(ref)
 
     async def send(self, payload: bytes) -> str:
-        """Let the peer send a message, and return its id.
+        """Let the peer send a message, and return the message's id.
 
-        Raises: PeerFailed: the peer refused, or ended.
+        Raises:
+            PeerFailed: the peer refused, or ended.
         """
         answer = await self.command("send", payload=b64encode(payload).decode())
         if answer["event"] != "accepted":
@@ -79,7 +82,7 @@ class Peer:
         return str(answer["message_id"])
 
     async def log(self) -> list[dict[str, Any]]:
-        """Return the peer's log, in its order."""
+        """Return the entries of the peer's log, in order."""
         answer = await self.command("log")
         entries: list[dict[str, Any]] = answer.get("entries", [])
         return entries
@@ -87,7 +90,7 @@ class Peer:
     # -- what it emitted --------------------------------------------------------------------------
 
     def named(self, event: str, **fields: object) -> list[dict[str, Any]]:
-        """Return the peer's events with this name and these values."""
+        """Return the peer's events with the given name and the given values."""
         return [
             each
             for each in self.events
@@ -95,14 +98,14 @@ class Peer:
         ]
 
     def payloads(self) -> list[bytes]:
-        """Return the messages that the peer's application received, in order."""
+        """Return the payloads that the peer's application received, in order."""
         return [b64decode(each["payload"]) for each in self.named("message_received")]
 
     async def until(self, met: Callable[[], bool], beats: int) -> bool:
-        """Wait for a condition, for as long as the peer needs to answer `beats` questions.
+        """Wait for a condition while the peer answers at most `beats` questions.
 
-        A beat is a pause and one answered question. A busy machine answers later and so gets more
-        time. No clock decides.
+        A beat is a pause and one answered question. On a busy machine the peer answers later, and
+        so gets more time. No clock decides whether the condition was met in time.
         """
         for _ in range(beats):
             if met():
@@ -114,13 +117,13 @@ class Peer:
     # -- the process ------------------------------------------------------------------------------
 
     async def kill(self) -> None:
-        """End the process at once."""
+        """Kill the peer's process at once."""
         self._ended = "was killed by the kit"
         self._kill()
         await self._process.wait()
 
     async def stop(self) -> None:
-        """Let the peer leave, or end its process if it does not."""
+        """Let the peer leave, or end its process if it does not leave."""
         with anyio.move_on_after(STOPPING_S, shield=True):
             with suppress(PeerFailed):
                 await self._write({"op": "stop"})
@@ -130,14 +133,15 @@ class Peer:
     async def ready(self) -> None:
         """Wait until the peer is ready.
 
-        Raises: PeerFailed: the peer ended instead, or hangs.
+        Raises:
+            PeerFailed: the peer ended instead, or hangs.
         """
         with self._patience("emit 'ready'"):
             while not self.named("ready"):
                 await self._next_change()
 
     async def listen(self) -> None:
-        """Read the peer's lines until it ends."""
+        """Read the lines that the peer writes, until the peer ends."""
         assert self._process.stdout is not None
         rest = ""
         async for chunk in TextReceiveStream(self._process.stdout, errors="replace"):
@@ -154,7 +158,7 @@ class Peer:
         self._change()
 
     async def keep_errors(self) -> None:
-        """Keep the last lines that the peer writes to standard error."""
+        """Keep the last lines that the peer wrote to standard error."""
         assert self._process.stderr is not None
         async for chunk in TextReceiveStream(self._process.stderr, errors="replace"):
             self._stderr = (self._stderr + chunk)[-MAX_STDERR:]
@@ -223,10 +227,11 @@ async def running(
     observer: Callable[[dict[str, Any]], None],
     silence_s: float = SILENCE_S,
 ) -> AsyncIterator[Peer]:
-    """Run a peer until the context ends.
+    """Start a peer, and yield it until the context ends.
 
-    Raises: PeerFailed: the peer cannot be started, ends, or hangs. Once it runs, the error is in an
-    exception group.
+    Raises:
+        PeerFailed: the peer cannot be started, ends, or hangs. Once it runs, the error is in an
+            exception group.
     """
     pipe = subprocess.PIPE
     try:

@@ -1,4 +1,5 @@
-"""Rows about arriving messages: order, duplicates, acknowledgements and forgeries."""
+"""Rows of the table about received messages, their order, duplicates, acknowledgements and
+forgeries."""
 
 from dataclasses import replace
 from typing import Final
@@ -30,7 +31,7 @@ async def _order(bench: Harness, peer: Peer, contents: list[bytes]) -> None:
     "the incoming buffer of messages with unmet causal dependencies.",
 )
 async def waits_for_its_dependency(bench: Harness) -> None:
-    """`two` refers to `one`, and arrives first."""
+    """A message `two` that refers to `one` arrives before `one` and is delivered after it."""
     peer = await bench.peer()
     one = bench.message("a", b"one")
     bench.say("a", b"two", history=[one.message_id])
@@ -48,7 +49,8 @@ async def waits_for_its_dependency(bench: Harness) -> None:
     "appear in the local history of the receiving participant.",
 )
 async def waits_for_what_waits_itself(bench: Harness) -> None:
-    """A chain of three, each referring to the one before alone, arrives last first (D02, D30)."""
+    """Three messages, each of which refers to the one before, arrive in reverse order (D02,
+    D30)."""
     peer = await bench.peer()
     one = bench.message("a", b"one")
     two = bench.message("a", b"two", history=[one.message_id])
@@ -66,8 +68,7 @@ async def waits_for_what_waits_itself(bench: Harness) -> None:
     "message ID.",
 )
 async def ties_are_ordered_by_id(bench: Harness) -> None:
-    """Two messages of one timestamp, the one with the greater id first; the log has the other one
-    first."""
+    """Of two messages with one timestamp, the log has the message with the lower id first."""
     peer = await bench.peer()
     stamp = bench.message("a", b"-").lamport_timestamp
     bench.say("a", b"greater", message_id="ff" * 32, lamport=stamp)
@@ -101,7 +102,7 @@ async def duplicates_are_delivered_once(bench: Harness) -> None:
     "the participant MUST mark all messages in the received `causal_history` as **acknowledged**.",
 )
 async def causal_history_acknowledges(bench: Harness) -> None:
-    """A message that refers to the peer's message acknowledges it."""
+    """The peer's message is acknowledged by a message whose causal history contains it."""
     peer = await bench.peer()
     sent = await peer.send(b"one")
     bench.say("a", b"reply", history=[bench.entry(sent, "peer")])
@@ -119,7 +120,7 @@ async def causal_history_acknowledges(bench: Harness) -> None:
     "following the same steps as regular messages.",
 )
 async def sync_messages_acknowledge(bench: Harness) -> None:
-    """A sync message that refers to the peer's message acknowledges it, and is not delivered."""
+    """A sync message acknowledges the peer's message that it refers to, and is not delivered."""
     if bench.profile.refers_to_syncs:
         raise NotApplicable(f"the {bench.profile.name} dialect has no sync messages")
     peer = await bench.peer()
@@ -141,8 +142,8 @@ async def sync_messages_acknowledge(bench: Harness) -> None:
     "acknowledged**.",
 )
 async def filter_acknowledges_possibly(bench: Harness) -> None:
-    """With others in the channel, one filter that has the peer's message is possibly an
-    acknowledgement."""
+    """With several other participants, a single filter with the peer's message only acknowledges it
+    possibly."""
     peer = await bench.peer()
     await _with_others(bench, peer)
     sent = await peer.send(b"one")
@@ -163,7 +164,8 @@ async def filter_acknowledges_possibly(bench: Harness) -> None:
     "participant MAY mark it as acknowledged based on probabilistic grounds.",
 )
 async def one_participant_counts_once(bench: Harness) -> None:
-    """Of three other participants one says twice, by filter alone, that it has a message (D07)."""
+    """One of three other participants acknowledges a message twice by filter and counts once
+    (D07)."""
     peer = await bench.peer()
     await _with_others(bench, peer)
     sent = await peer.send(b"one")
@@ -181,7 +183,7 @@ async def one_participant_counts_once(bench: Harness) -> None:
     "of size and hash functions. (…) taking into account the bloom filter size and hash number.",
 )
 async def full_filters_acknowledge_nothing(bench: Harness) -> None:
-    """Two participants send filters in which all bits are set (D09)."""
+    """Filters of two participants in which all bits are set acknowledge nothing (D09)."""
     peer = await bench.peer()
     await _with_others(bench, peer)
     sent = await peer.send(b"one")
@@ -203,7 +205,7 @@ async def full_filters_acknowledge_nothing(bench: Harness) -> None:
     "Messages MUST adhere to the following meta structure",
 )
 async def survives_what_is_no_message(bench: Harness) -> None:
-    """Noise, cut messages and wrong wire types come first; then a message is delivered."""
+    """After noise, cut messages and wrong wire types, the peer still delivers a valid message."""
     peer = await bench.peer()
     whole = bench.profile.codec.encode(bench.message("a", b"cut"))
     for data in malformed(whole):
@@ -220,7 +222,7 @@ async def survives_what_is_no_message(bench: Harness) -> None:
     "`channel_id` field MUST be set to the identifier of the channel.",
 )
 async def ignores_other_channels_and_its_own_name(bench: Harness) -> None:
-    """A message of another channel is not delivered, nor are the peer's own when they come back."""
+    """The peer delivers neither messages of other channels nor its own messages that come back."""
     peer = await bench.peer()
     other = replace(bench.message("a", b"other channel"), channel_id="another")
     bench.network.publish(bench.profile.codec.encode(other))
@@ -244,7 +246,7 @@ async def ignores_other_channels_and_its_own_name(bench: Harness) -> None:
     "MUST deliver the message.",
 )
 async def odd_filters_do_not_stop_delivery(bench: Harness) -> None:
-    """Messages with no filter, an empty one, a short one and a long one are delivered (D06)."""
+    """Messages with no filter, an empty filter, or a filter of odd length are delivered (D06)."""
     peer = await bench.peer()
     await peer.send(b"one")
     size = len(bench.filter_of([]))
@@ -264,7 +266,7 @@ async def odd_filters_do_not_stop_delivery(bench: Harness) -> None:
     "A message that refers to itself, or two that refer to each other, must not block others.",
 )
 async def cycles_do_not_block(bench: Harness) -> None:
-    """A message that refers to itself and a pair that refers to each other come before others."""
+    """Messages that refer to themselves or to each other do not block later messages."""
     peer = await bench.peer()
     bench.say("a", b"self", message_id="aa" * 32, history=["aa" * 32])
     bench.say("a", b"left", message_id="bb" * 32, history=["cc" * 32])
@@ -322,9 +324,9 @@ ROWS = (
 
 
 def malformed(whole: bytes) -> list[bytes]:
-    """Return noise, and what is left of a message that was cut or changed; none is a message.
+    """Return noise, and cut or changed copies of a message, none of which is a valid message.
 
-    One byte is cut off: more may be all of the last field, and a message need not have each.
+    Each cut removes one byte, because a longer cut could remove a whole optional field.
     """
     noise = [b"", b"\x00", b"\xff" * 100, b"\x0a\xff\xff\xff\xff\x0f", b"\x0b" * 2_000]
     return [*noise, whole[: len(whole) // 2], whole[:-1], whole[:20] + b"\x07" + whole[20:]]

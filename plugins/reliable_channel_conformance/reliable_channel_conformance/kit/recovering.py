@@ -1,4 +1,4 @@
-"""Rows about recovery: repair requests and answers, late joins, restarts, whole exchanges."""
+"""Rows of the table about recovery, with repair requests, late joins, restarts and exchanges."""
 
 import sys
 from typing import Final
@@ -25,7 +25,7 @@ def _requests(bench: Harness, message_id: str) -> int:
     "these HistoryEntries.",
 )
 async def missing_messages_are_requested(bench: Harness) -> None:
-    """A message that others refer to is requested once T_req has passed."""
+    """The peer requests a missing message once T_req has passed."""
     peer = await bench.peer()
     missing = bench.message("a", b"one").message_id
     bench.say("a", b"two", history=[missing])
@@ -41,7 +41,7 @@ async def missing_messages_are_requested(bench: Harness) -> None:
     "missing message. (SDS-R is silent about requests that are lost.)",
 )
 async def lost_requests_are_repeated(bench: Harness) -> None:
-    """A request that brings no answer is made again (D18)."""
+    """The peer repeats a repair request that brings no answer (D18)."""
     peer = await bench.peer()
     missing = bench.message("a", b"one").message_id
     bench.say("a", b"two", history=[missing])
@@ -58,7 +58,7 @@ async def lost_requests_are_repeated(bench: Harness) -> None:
     "broadcast(message)  # Rebroadcast the full original message",
 )
 async def requests_are_answered(bench: Harness) -> None:
-    """A message of another participant, which the peer has, is requested by a third one."""
+    """The peer answers a participant's request for the message of a third participant."""
     peer = await bench.peer()
     wanted = bench.say("a", b"wanted")
     await bench.expect(peer, lambda: b"wanted" in peer.payloads(), "`wanted` must be delivered")
@@ -80,7 +80,7 @@ async def requests_are_answered(bench: Harness) -> None:
     "time, the participant MAY mark them as **irretrievably lost**.",
 )
 async def giving_up_loses_nothing_else(bench: Harness) -> None:
-    """A message whose dependency was given up is delivered in the end, with it or without (D03)."""
+    """A message whose dependency was given up is delivered in any case (D03)."""
     peer = await bench.peer(flags=("--timeout-for-lost-messages-ms", "1500"))
     one = bench.message("a", b"one")
     bench.say("a", b"two", history=[one.message_id])
@@ -107,7 +107,7 @@ async def giving_up_loses_nothing_else(bench: Harness) -> None:
     "order.",
 )
 async def latecomer_gets_what_was_before(bench: Harness) -> None:
-    """Ten messages were published before the peer started; Store and a participant have them."""
+    """A new peer gets ten messages from before its start, which Store and a participant have."""
     address = await bench.node("peer")
     history = [bench.message("a", f"message {n}".encode()) for n in range(10)]
     data = {each.message_id: bench.profile.codec.encode(each) for each in history}
@@ -137,8 +137,8 @@ async def latecomer_gets_what_was_before(bench: Harness) -> None:
     "channel.",
 )
 async def restart_goes_on(bench: Harness) -> None:
-    """A peer that is killed and started again sends its unacknowledged messages, with a later
-    clock, and delivers no message again."""
+    """A restarted peer sends unacknowledged messages, with a later clock, and delivers no message
+    again."""
     address = await bench.node("peer")
     state = ("--state", f"sqlite:///{bench.fresh_folder()}/peer.db")
     first = await bench.start(bench.setting.command, "peer", address, state)
@@ -173,7 +173,7 @@ async def restart_goes_on(bench: Harness) -> None:
     "A message that is larger than a segment is split, and MUST be delivered whole or not at all.",
 )
 async def long_payloads_arrive_whole(bench: Harness) -> None:
-    """A payload of 300 kB of the peer arrives at ours, once and unchanged."""
+    """A payload of 300 kB from the peer arrives at this SDK, once and unchanged."""
     flags = ("--segmentation", "nim-segmentation")
     peer, ours = await bench.peer(flags=flags), await _ours(bench, flags=flags)
     payload = bytes(range(256)) * 1_200
@@ -193,7 +193,7 @@ async def long_payloads_arrive_whole(bench: Harness) -> None:
     "order.",
 )
 async def equal_logs_with_ours(bench: Harness) -> None:
-    """The peer and ours send ten messages each while every fourth is lost; the logs are equal."""
+    """The peer and this SDK send ten messages each with 25 % loss, and have equal logs."""
     await _exchange(bench, await bench.peer(), await _ours(bench))
 
 
@@ -204,7 +204,7 @@ async def equal_logs_with_ours(bench: Harness) -> None:
     "order.",
 )
 async def equal_logs_with_itself(bench: Harness) -> None:
-    """The same with two of the peer."""
+    """Two instances of the peer send ten messages each with 25 % loss, and have equal logs."""
     await _exchange(bench, await bench.peer(), await bench.peer("other"))
 
 

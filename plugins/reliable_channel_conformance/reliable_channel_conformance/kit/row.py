@@ -1,4 +1,4 @@
-"""One row of the table: a rule, its sentence in the specification, and its check."""
+"""Row of the table, with a rule, its sentence in the specification, and its check."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,49 +8,50 @@ from .bench import Check
 
 
 class Level(StrEnum):
-    """The strength of a demand of the specification."""
+    """Strength of a requirement in the specification."""
 
     REQUIRED = "required"
     ADVISED = "advised"
-    """SHOULD, MAY, or a need of the channel's promises where the specification is silent."""
+    """SHOULD or MAY, or a need of the channel's promises that the specification does not
+    mention."""
 
 
 class Result(StrEnum):
-    """The result of a row."""
+    """Result of a row's check."""
 
     PASSED = "passed"
     FAILED = "failed"
     NOT_APPLICABLE = "not applicable"
     NOT_RUN = "not run"
-    """The peer ended, or could not be started. The text names the reason."""
+    """The peer ended, or could not be started. The text of the result gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A rule and its check."""
+    """Rule of the table with its check."""
 
     name: str
     group: str
     level: Level
     source: str
-    """The section of the specification."""
+    """Section of the specification with the rule."""
     sentence: str
-    """The sentence of the specification."""
+    """Sentence of the specification that states the rule."""
     check: Check
 
     @property
     def expected(self) -> str:
-        """The observation that the check makes, in its author's words."""
+        """Description of the expected observation, from the check's docstring."""
         return " ".join((self.check.__doc__ or "").split())
 
 
 def required(group: str, source: str, sentence: str) -> Callable[[Check], Row]:
-    """Make a row of a check for a rule with MUST."""
+    """Return a decorator that makes a row for a rule with MUST."""
     return _row(group, Level.REQUIRED, source, sentence)
 
 
 def advised(group: str, source: str, sentence: str) -> Callable[[Check], Row]:
-    """Make a row of a check for a rule with SHOULD."""
+    """Return a decorator that makes a row for a rule with SHOULD."""
     return _row(group, Level.ADVISED, source, sentence)
 
 

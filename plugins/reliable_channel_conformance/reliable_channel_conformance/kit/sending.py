@@ -1,5 +1,5 @@
-"""Rows about messages that a peer sends: fields, references, clocks, retries, sync messages,
-shape."""
+"""Rows of the table about sent messages, with their fields, references, clocks, retries and
+syncs."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ from .row import advised, required
 
 SDS: Final = "LIP 109, "
 EPOCH_S: Final = "10000000"
-"""An epoch so long that none ends while a check runs."""
+"""Length of an epoch that does not end while a check runs (s)."""
 
 
 def _content(bench: Harness, name: str = "peer") -> list[str]:
@@ -35,7 +35,8 @@ async def _sent(bench: Harness, peer: Peer, content: bytes) -> str:
     "`message_id` field. The `channel_id` field MUST be set.",
 )
 async def fields_are_set(bench: Harness) -> None:
-    """A content message decodes, and has sender, id, channel, Lamport timestamp and content."""
+    """A content message can be decoded, and has sender, id, channel, Lamport timestamp and
+    content."""
     peer = await bench.peer()
     message_id = await _sent(bench, peer, b"one")
     if any(each.message is None for each in bench.network.wire if each.sender == "peer"):
@@ -55,7 +56,7 @@ async def fields_are_set(bench: Harness) -> None:
     "the participant MUST include the current `bloom_filter` state in the broadcast message.",
 )
 async def filter_has_what_was_received(bench: Harness) -> None:
-    """After a message was delivered, the filter of the next one that the peer sends has its id."""
+    """After a message is delivered, the peer's next message has its id in the filter."""
     peer = await bench.peer()
     received = bench.say("a", b"first")
     await bench.expect(peer, lambda: b"first" in peer.payloads(), "`first` must be delivered")
@@ -75,7 +76,8 @@ async def filter_has_what_was_received(bench: Harness) -> None:
     "these in an ordered list in the `causal_history` field.",
 )
 async def history_has_what_was_delivered(bench: Harness) -> None:
-    """A message refers to the one that was delivered before it, and to the peer's last."""
+    """A message refers to the message that was delivered last, and to the peer's own last
+    message."""
     peer = await bench.peer()
     received = bench.say("a", b"first")
     await bench.expect(peer, lambda: b"first" in peer.payloads(), "`first` must be delivered")
@@ -95,7 +97,7 @@ async def history_has_what_was_delivered(bench: Harness) -> None:
     "`lamport_timestamp` field.",
 )
 async def clock_increases(bench: Harness) -> None:
-    """Of two messages the second has the greater Lamport timestamp."""
+    """Of two messages, the second message has the greater Lamport timestamp."""
     peer = await bench.peer()
     ids = [await _sent(bench, peer, b"one"), await _sent(bench, peer, b"two")]
     stamps = [_stamp(bench, message_id) for message_id in ids]
@@ -110,7 +112,7 @@ async def clock_increases(bench: Harness) -> None:
     "timestamp, the participant MUST update its local Lamport timestamp to match.",
 )
 async def clock_follows_a_delivered_message(bench: Harness) -> None:
-    """After a message from ten minutes ahead, the peer's next one has a greater timestamp."""
+    """After a message from ten minutes ahead, the peer's next message has a greater timestamp."""
     peer = await bench.peer()
     first = bench.message("a", b"from ahead")
     ahead = (first.lamport_timestamp or 0) + 600_000
@@ -127,7 +129,7 @@ async def clock_follows_a_delivered_message(bench: Harness) -> None:
     "A Lamport timestamp far in the future must not move the clocks of a channel for ever.",
 )
 async def clock_resists_the_far_future(bench: Harness) -> None:
-    """After a message from the year 2300, the peer's own timestamps are still of today."""
+    """After a message from the year 2300, the peer's messages still have timestamps of today."""
     peer = await bench.peer()
     far = 10_413_792_000_000
     bench.say("a", b"from 2300", lamport=far)
@@ -143,7 +145,7 @@ async def clock_resists_the_far_future(bench: Harness) -> None:
     "The participant MUST rebroadcast **unacknowledged** outgoing messages after a set period.",
 )
 async def unacknowledged_is_sent_again(bench: Harness) -> None:
-    """A message that no participant acknowledges is broadcast a second and a third time."""
+    """A message without an acknowledgement is broadcast a second and a third time."""
     peer = await bench.peer()
     message_id = await _sent(bench, peer, b"one")
     await bench.expect(
@@ -159,7 +161,8 @@ async def unacknowledged_is_sent_again(bench: Harness) -> None:
     "**Acknowledged** - (…) This state will also remove the message from the outgoing buffer.",
 )
 async def acknowledged_is_not_sent_again(bench: Harness) -> None:
-    """After its acknowledgement a message is not broadcast any more, while another one still is."""
+    """A message is no longer broadcast after its acknowledgement, while an unacknowledged message
+    is."""
     peer = await bench.peer()
     first = await _sent(bench, peer, b"one")
     bench.say("a", b"reply", history=[first])
@@ -181,7 +184,7 @@ async def acknowledged_is_not_sent_again(bench: Harness) -> None:
     "For each channel of communication, participants SHOULD periodically send sync messages.",
 )
 async def sync_messages_are_sent(bench: Harness) -> None:
-    """A peer with a log sends messages without content by itself."""
+    """A peer with a log sends messages without content on its own."""
     if bench.profile.refers_to_syncs:
         raise NotApplicable(f"the {bench.profile.name} dialect has no sync messages")
     peer = await bench.peer()
@@ -195,7 +198,7 @@ async def sync_messages_are_sent(bench: Harness) -> None:
     "These sync messages MUST NOT be included in causal histories of subsequent messages.",
 )
 async def sync_messages_are_not_referred_to(bench: Harness) -> None:
-    """Neither its own sync message nor one of others is in the causal history of its next one."""
+    """The causal history of a message contains no sync messages, own or received."""
     if bench.profile.refers_to_syncs:
         raise NotApplicable(f"the {bench.profile.name} dialect has no sync messages")
     peer = await bench.peer()
@@ -215,7 +218,7 @@ async def sync_messages_are_not_referred_to(bench: Harness) -> None:
     "A repair request that is replayed must not be answered each time.",
 )
 async def replayed_requests_are_answered_once(bench: Harness) -> None:
-    """The same request, ten times over some seconds, brings at most two answers."""
+    """A repair request that is repeated ten times within some seconds gets at most two answers."""
     peer = await bench.peer()
     wanted = bench.say("a", b"wanted")
     await bench.expect(peer, lambda: b"wanted" in peer.payloads(), "`wanted` must be delivered")
@@ -233,7 +236,7 @@ async def replayed_requests_are_answered_once(bench: Harness) -> None:
     "At the limit, further dispatch MUST wait for the next epoch.",
 )
 async def budget_of_an_epoch_is_kept(bench: Harness) -> None:
-    """With a budget of 5 messages in a long epoch, 12 messages are accepted and 5 on the wire."""
+    """With a budget of 5 messages per epoch, the peer accepts 12 messages and sends 5 of them."""
     flags = ("--rate-limit-enabled", "--rate-limit-messages-per-epoch", "5")
     try:
         peer = await bench.peer(flags=(*flags, "--rate-limit-epoch-period-s", EPOCH_S))

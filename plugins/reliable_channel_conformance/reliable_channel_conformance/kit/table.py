@@ -1,4 +1,4 @@
-"""All rows, run one after the other, and the table of their results."""
+"""All rows of the table, run in turn, with their results."""
 
 import json
 from collections.abc import AsyncIterator, Iterable
@@ -16,22 +16,22 @@ ROWS: Final[tuple[Row, ...]] = (*sending.ROWS, *receiving.ROWS, *recovering.ROWS
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A row and its result."""
+    """Row with the result of its check."""
 
     row: Row
     result: Result
     seen: str
-    """The peer's action, where the row did not pass."""
+    """Action of the peer, if the row did not pass."""
     folder: Path
 
     @property
     def breaks_a_rule(self) -> bool:
-        """True if the peer breaks a required rule, or could not be asked."""
+        """True if the peer breaks a required rule, or could not be tested."""
         failed = self.result in (Result.FAILED, Result.NOT_RUN)
         return failed and self.row.level is Level.REQUIRED
 
     def record(self) -> dict[str, str]:
-        """Return the values for `row.json` and the table."""
+        """Return the values of the row for `row.json` and the table."""
         return {
             "row": self.row.name,
             "group": self.row.group,
@@ -45,7 +45,8 @@ class Outcome:
 
 
 async def run(setting: Setting, rows: Iterable[Row], folder: Path) -> AsyncIterator[Outcome]:
-    """Run rows. Each writes `row.json` and `trace.jsonl` into a folder of its name."""
+    """Run the checks of rows, and yield their outcomes. Each row writes `row.json` and
+    `trace.jsonl` into a folder with the row's name."""
     for row in rows:
         place = folder / row.name
         result, seen = await _run_one(setting, row, place)
@@ -88,7 +89,7 @@ def _first(raised: Exception) -> Exception:
 
 
 def markdown(command: str, outcomes: Iterable[Outcome]) -> str:
-    """Return the table as a page."""
+    """Return the table of results as a Markdown page."""
     lines = [
         f"# Conformance of `{command}`",
         "",

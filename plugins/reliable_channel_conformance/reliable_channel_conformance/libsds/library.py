@@ -1,7 +1,7 @@
-"""The C library of nim-sds (`library/libsds.h` of 07491b28, version 0.3.0), with ctypes.
+"""C library of nim-sds (`library/libsds.h` of 07491b28, version 0.3.0), called with ctypes.
 
-Answers and events come on a thread of the library. A call waits for its answer. Events go to a
-queue, whose reader decides when to handle them.
+The library returns answers and events on a thread of its own. A call waits for the library's
+answer. Events go to a queue, whose reader decides when to handle them.
 """
 
 import ctypes
@@ -36,12 +36,13 @@ _RESULTS: Final = {"SdsNewReliabilityManager": c_void_p, "SdsSetEventCallback": 
 
 
 class LibraryRefused(Exception):
-    """The library answered with an error. The text is its own."""
+    """Error that the library answered a call with an error. The text of the error is that of the
+    library."""
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A message that another one waits for."""
+    """Message that another message waits for."""
 
     message_id: str
     retrieval_hint: bytes
@@ -49,32 +50,33 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Unwrapped:
-    """A message as the library reads it."""
+    """Received message as the library decodes it."""
 
     channel_id: str
     content: bytes
     missing: tuple[Missing, ...]
-    """The missing dependencies. The content must be held back until `message_ready`."""
+    """Dependencies of the message that are missing. If dependencies are missing, the content must
+    be held back until `message_ready`."""
 
 
 @dataclass(frozen=True, slots=True)
 class LibraryEvent:
-    """An event of the library."""
+    """Event that the library emitted."""
 
     kind: str
-    """`message_ready`, `message_sent`, `missing_dependencies`, `periodic_sync` or
-    `repair_ready`."""
+    """Kind of event, such as `message_ready`, `message_sent` or `missing_dependencies`."""
     message_id: str = ""
     data: bytes = b""
-    """The message to broadcast, for `repair_ready`."""
+    """Message that must be broadcast, for the event `repair_ready`."""
     missing: tuple[Missing, ...] = ()
 
 
 class Library:
-    """One reliability manager.
+    """Reliability manager of the library.
 
-    Raises: OSError: the file cannot be loaded, or lacks a function of `libsds.h`. LibraryRefused:
-    it makes no manager.
+    Raises:
+        OSError: the file cannot be loaded, or lacks a function of `libsds.h`.
+        LibraryRefused: it makes no manager.
     """
 
     def __init__(self, path: Path) -> None:
@@ -91,19 +93,21 @@ class Library:
         self._call("SdsStartPeriodicTasks")
 
     def wrap(self, content: bytes, message_id: str, channel_id: str) -> bytes:
-        """Make a message that can be published.
+        """Return the bytes of a message that can be published.
 
-        Raises: LibraryRefused: there is nothing to send, the message is too long, or there is no
-        channel.
+        Raises:
+            LibraryRefused: there is nothing to send, the message is too long, or there is no
+                channel.
         """
         names = message_id.encode(), channel_id.encode()
         text = self._call("SdsWrapOutgoingMessage", content, len(content), *names)
         return bytes(int(number) for number in text.split(",")) if text else b""
 
     def unwrap(self, data: bytes) -> Unwrapped:
-        """Read a message that arrived.
+        """Read a received message with the library.
 
-        Raises: LibraryRefused: the message is malformed.
+        Raises:
+            LibraryRefused: the message is malformed.
         """
         found = json.loads(self._call("SdsUnwrapReceivedMessage", data, len(data)))
         return Unwrapped(
@@ -111,7 +115,7 @@ class Library:
         )
 
     def mark_met(self, message_ids: list[str], channel_id: str) -> None:
-        """Let messages that will not come count as received.
+        """Let missing messages count as received, because they will not arrive.
 
         Raises:
             LibraryRefused: there is no such channel.
@@ -120,7 +124,7 @@ class Library:
         self._call("SdsMarkDependenciesMet", ids, len(message_ids), channel_id.encode())
 
     def events(self) -> list[LibraryEvent]:
-        """Return the events since the last call."""
+        """Return all events since the last call of `events`."""
         return [self._events.get() for _ in range(self._events.qsize())]
 
     def close(self) -> None:

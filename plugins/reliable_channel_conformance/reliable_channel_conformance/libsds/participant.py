@@ -1,8 +1,9 @@
-"""The work of logos-delivery around nim-sds, as far as a participant needs it.
+"""Parts of logos-delivery around nim-sds that a participant needs.
 
-The library orders, acknowledges and detects missing messages. It publishes nothing, sends nothing
-again and asks no Store. This module does all three. A message is delivered when the library says
-`message_ready`, and in that order.
+The library orders and acknowledges messages, and detects missing messages. The library does not
+publish messages, repeat them, or query Store. In place of the library, this module publishes
+messages, repeats them, and queries Store. Messages are delivered in the order in which the library
+emits `message_ready`.
 """
 
 import time
@@ -19,7 +20,7 @@ from waku.errors import WakuError
 from .library import Library, LibraryEvent, LibraryRefused
 
 MAX_RETRIES: Final = 5
-"""The value of logos-delivery."""
+"""Maximum number of retries, as in logos-delivery."""
 HINT_BYTES: Final = 32
 
 Line = dict[str, Any]
@@ -27,7 +28,7 @@ Line = dict[str, Any]
 
 @dataclass(slots=True)
 class Unacknowledged:
-    """An own message that is sent again until the library says `message_sent`."""
+    """Own message that is sent again until the library emits `message_sent`."""
 
     data: bytes
     due_ms: int
@@ -36,7 +37,7 @@ class Unacknowledged:
 
 @dataclass(slots=True)
 class Participant:
-    """One channel over one node. `step` does everything that is due."""
+    """Participant of one channel, over one node. `step` does everything that is due."""
 
     library: Library
     node: WakuClient
@@ -46,9 +47,9 @@ class Participant:
     retry_ms: int
     retrieve_ms: int
     lines: list[Line] = field(default_factory=list)
-    """The events to write."""
+    """Events that must be written as JSON lines."""
     entries: list[Line] = field(default_factory=list)
-    """The messages that were sent and delivered, in that order, because the library has no log."""
+    """Sent and delivered messages in order, because the library has no log."""
     _contents: dict[str, Message] = field(default_factory=dict)
     """Messages that arrived and were not delivered."""
     _own: dict[str, Unacknowledged] = field(default_factory=dict)
@@ -60,10 +61,11 @@ class Participant:
         await self.node.relay_auto_subscribe([self.content_topic])
 
     async def send(self, content: bytes) -> str:
-        """Publish a message and return its id.
+        """Publish a message, and return the message's id.
 
-        Raises: LibraryRefused: the message cannot be wrapped. WakuError: the node does not accept
-        it. It is sent again in any case.
+        Raises:
+            LibraryRefused: the message cannot be wrapped.
+            WakuError: the node does not accept it. It is sent again in any case.
         """
         message_id = reliable_channel_id(self.sender_id, time.time_ns(), content)
         data = self.library.wrap(content, message_id, self.channel_id)
@@ -73,7 +75,7 @@ class Participant:
         return message_id
 
     async def step(self) -> None:
-        """Take the messages that arrived, handle the library's events, and send again what is
+        """Handle received messages and the library's events, and send messages again that are
         due."""
         for message in await self.node.relay_auto_messages(self.content_topic):
             self._take(message.payload)

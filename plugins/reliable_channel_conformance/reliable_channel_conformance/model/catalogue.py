@@ -1,4 +1,4 @@
-"""The checked models: groups that keep the rules, and defects that each break a promise."""
+"""Models to check, which are groups that keep the rules, and defects that break a promise."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -42,18 +42,18 @@ SOUND: Final[Mapping[str, Group]] = {
     "two filters with all bits set": Group(ONE_WRITER, liars=LIARS, lie="everything"),
     "one filter that lies plausibly": Group(ONE_WRITER, liars=("z",)),
 }
-"""Groups in which every promise must hold, in all states."""
+"""Groups in which every promise must hold in all states."""
 
 
 @dataclass(frozen=True, slots=True)
 class Defect:
-    """One broken rule, and the promise that it breaks."""
+    """Defect of a broken rule, with the promise that the defect breaks."""
 
     title: str
     promise: str
     group: Group
     seen_in: str = ""
-    """The implementation with this defect."""
+    """Implementation that has the defect."""
 
 
 DEFECTS: Final[Mapping[str, Defect]] = {
@@ -134,5 +134,5 @@ DEFECTS: Final[Mapping[str, Defect]] = {
         "the specification's own recommendation",
     ),
 }
-"""The defects by number. D… are those of reports about js-waku, P… are planted, and S… are those of
-the specification itself."""
+"""Defects of the rules, by number. Numbers D… stand for reported defects of js-waku, P… for planted
+ones, and S… for the specification's."""

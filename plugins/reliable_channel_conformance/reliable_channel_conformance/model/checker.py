@@ -1,5 +1,5 @@
-"""An explicit-state checker. It visits all states breadth first, so its traces are shortest
-ones."""
+"""Checker of a model that visits all its states. States are visited breadth first, so that a trace
+to a broken promise is a shortest trace."""
 
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -10,12 +10,12 @@ from typing import Final
 from .group import Action, Group, Step, World
 
 Invariant = Callable[[World, Step], str | None]
-"""Returns the promise that a step from a world breaks, or None."""
+"""Function that returns the promise that a step breaks, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A promise that does not hold, and the shortest way to the state that breaks it."""
+    """Broken promise, with the shortest trace to the state that breaks it."""
 
     promise: str
     detail: str
@@ -27,16 +27,16 @@ class Report:
     states: int
     transitions: int
     complete: bool
-    """True if all states were visited."""
+    """True if the checker visited all states."""
     broken: Broken | None = None
 
 
 def check(group: Group, *, max_states: int = 1_000_000) -> Report:
-    """Visit all states and stop at the first broken promise.
+    """Visit all states of a group, and stop at the first broken promise.
 
-    Delivery to all is checked at the end. Under fairness a finite system reaches every state that
-    it can always reach. So the promise holds if from each healed state a state can be reached in
-    which all have everything.
+    Delivery to all participants is checked at the end. Under fairness, a finite system reaches
+    every state that always remains reachable. The promise of delivery therefore holds if each
+    healed state can lead to full delivery.
     """
     seen: dict[World, World | None] = {group.initial(): None}
     queue, transitions = deque(seen), 0
@@ -84,7 +84,7 @@ def _stuck(
 
 
 def trace_to(group: Group, seen: Mapping[World, World | None], world: World) -> tuple[Action, ...]:
-    """Return the actions that lead to a state. `seen` names the action before each state."""
+    """Return the actions that lead to a state. `seen` maps each state to the state before it."""
     path = [world]
     while (before := seen[path[-1]]) is not None:
         path.append(before)

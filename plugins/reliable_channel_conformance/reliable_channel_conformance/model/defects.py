@@ -1,11 +1,11 @@
-"""Rules that are broken: each class changes one thing."""
+"""Defects as subclasses of the rules, each of which changes one rule."""
 
 from .group import EVERYTHING
 from .rules import Event, Log, Names, Packet, Participant, Rules, ids, without
 
 
 class DeliversDuplicates(Rules):
-    """D01."""
+    """Rules with defect D01, which deliver a repeated message again."""
 
     def receive(self, me: Participant, packet: Packet) -> tuple[Participant, list[Event]]:
         if packet.sender != me.name and packet.message_id in me.ids:
@@ -14,7 +14,7 @@ class DeliversDuplicates(Rules):
 
 
 class TakesParkedForPresent(Rules):
-    """D02."""
+    """Rules with defect D02, which take waiting dependencies for delivered messages."""
 
     def is_met(self, me: Participant, message_id: str) -> bool:
         parked = any(packet.message_id == message_id for packet in me.parked)
@@ -22,21 +22,21 @@ class TakesParkedForPresent(Rules):
 
 
 class DropsAfterLoss(Rules):
-    """D03."""
+    """Rules with defect D03, which drop messages whose dependency was given up."""
 
     def give_up(self, me: Participant) -> tuple[Participant, list[Event]]:
         return super().give_up(me._replace(parked=()))
 
 
 class CountsFilters(Rules):
-    """D07."""
+    """Rules with defect D07, which count filters instead of participants."""
 
     def witnesses(self, seen_by: Names, packet: Packet, message_id: str) -> Names:
         return tuple(sorted((*seen_by, packet.sender))) if message_id in packet.filter else seen_by
 
 
 class BelievesFullFilters(Rules):
-    """P4."""
+    """Rules with defect P4, which accept full filters as acknowledgements."""
 
     def witnesses(self, seen_by: Names, packet: Packet, message_id: str) -> Names:
         if EVERYTHING in packet.filter:
@@ -45,7 +45,7 @@ class BelievesFullFilters(Rules):
 
 
 class NeverRollsOver(BelievesFullFilters):
-    """D09."""
+    """Rules with defect D09, which fill the filter without limit."""
 
     def packet(self, me: Participant, message_id: str, lamport: int) -> Packet:
         packet = super().packet(me, message_id, lamport)
@@ -53,7 +53,7 @@ class NeverRollsOver(BelievesFullFilters):
 
 
 class AsksOnce(Rules):
-    """D18: a request of another participant counts as an own one."""
+    """Rules with defect D18, which count another participant's request as an own request."""
 
     def packet(self, me: Participant, message_id: str, lamport: int) -> Packet:
         packet = super().packet(me, message_id, lamport)
@@ -76,7 +76,7 @@ class AsksOnce(Rules):
 
 
 class DeliversAsArrived(Rules):
-    """D30."""
+    """Rules with defect D30, which deliver waiting messages in order of arrival."""
 
     def release(self, me: Participant, events: list[Event]) -> Participant:
         ready, met = list[Packet](), {*me.ids, *me.lost}
@@ -91,21 +91,23 @@ class DeliversAsArrived(Rules):
 
 
 class LeavesTies(Rules):
-    """P1."""
+    """Rules with defect P1, which leave messages of equal timestamps in order of arrival."""
 
     def inserted(self, log: Log, entry: tuple[int, str]) -> Log:
         return tuple(sorted((*log, entry), key=lambda each: each[0]))
 
 
 class KeepsItsClock(Rules):
-    """P2."""
+    """Rules with defect P2, which ignore the timestamps of delivered messages."""
 
     def deliver(self, me: Participant, packet: Packet, events: list[Event]) -> Participant:
         return super().deliver(me, packet, events)._replace(clock=me.clock)
 
 
 class LogsSyncs(Rules):
-    """P3. Readers then differ by their syncs. A group may have at most one."""
+    """Rules with defect P3, which put sync messages into the log. Readers with defect P3 have
+    different logs, because their sync messages differ. A group whose rules have defect P3 may have
+    at most one reader."""
 
     def sync(self, me: Participant) -> tuple[Participant, Packet]:
         me, packet = super().sync(me)
@@ -113,7 +115,7 @@ class LogsSyncs(Rules):
 
 
 class ForgetsLost(Rules):
-    """P5."""
+    """Rules with defect P5, which do not look for a given-up message again."""
 
     def receive(self, me: Participant, packet: Packet) -> tuple[Participant, list[Event]]:
         after, events = super().receive(me, packet)

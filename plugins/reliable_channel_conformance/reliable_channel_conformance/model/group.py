@@ -1,9 +1,9 @@
-"""A group over a network that loses, repeats and reorders packets at will, until it is healed.
+"""Group over a network that loses, repeats and reorders packets until it is healed.
 
-Until then a packet that was sent may arrive at any time, any number of times, or never. So loss,
-delay, duplication and reordering need no separate actions. Of the sync messages the newest one of
-each participant is in the network. Healing removes all packets. From then on a broadcast reaches
-all other participants at once.
+Until healing, a sent packet may arrive at any time, any number of times, or never. Loss, delay,
+duplication and reordering therefore need no separate actions. The network contains only the newest
+sync message of each participant. Healing removes all packets from the network. After healing, a
+broadcast reaches all other participants at once.
 """
 
 from collections.abc import Iterator
@@ -13,17 +13,17 @@ from typing import Final, NamedTuple
 from .rules import Event, Packet, Participant, Rules, ids
 
 Action = tuple[str, ...]
-"""An action, its participant, and its object."""
+"""Name of an action, its participant, and its object."""
 EVERYTHING: Final = "*"
-"""The only member of a filter in which all bits are set."""
+"""Single member that stands for a filter in which all bits are set."""
 
 
 class World(NamedTuple):
-    """The state of a group."""
+    """State of a group and its network."""
 
     participants: tuple[Participant, ...]
     content: tuple[Packet, ...] = ()
-    """All messages that were ever sent, in their form on the wire."""
+    """Packets of all messages that were ever sent."""
     syncs: tuple[Packet, ...] = ()
     healed: bool = False
 
@@ -36,30 +36,31 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The transitions that a checker explores."""
+    """Group whose transitions between states a checker explores."""
 
     sends: tuple[tuple[str, int], ...]
-    """The participants, and the number of messages that each sends."""
+    """Participants, each with the number of messages that it sends."""
     rules: Rules = Rules()
     syncs_early: bool = True
-    """True if sync messages are sent before healing, too."""
+    """True if sync messages are also sent before healing."""
     gives_up: bool = False
     liars: tuple[str, ...] = ()
-    """Strangers whose filters hold messages that they never received."""
+    """Names of strangers whose filters contain messages that they never received."""
     lie: str = "plausible"
-    """True if such a filter holds `everything`. Otherwise it is `plausible`: it holds all ids and
-    has room for more."""
+    """Kind of the false filter, with all bits set or with all ids and room for more
+    (`plausible`)."""
 
     def initial(self) -> World:
-        """Return the state in which no message was sent yet."""
+        """Return the state in which no message has been sent."""
         return World(tuple(Participant(name) for name, _ in self.sends))
 
     def steps(self, world: World) -> Iterator[Step]:
-        """Return all possible next states."""
+        """Yield all possible next states of a state."""
         yield from self._healed(world) if world.healed else self._wild(world)
 
     def is_done(self, world: World) -> bool:
-        """Return True if all have everything in one order and wait for nothing."""
+        """Return True if all participants have all messages in the same order and wait for
+        nothing."""
         everything = ids(packet.message_id for packet in world.content)
         return all(
             ids(each.ids) == everything and not each.missing and not each.parked

@@ -1,8 +1,8 @@
-"""A trace of the model, replayed by the core. Each step must show the same events and leave the
-same state.
+"""Replay of a model's trace by the core. Each step of the core must emit the same events and lead
+to the same state as in the model.
 
 The model gives the order of the actions, and the core performs them. Both clocks stand still until
-the group is healed, because a Lamport timestamp of the core is also a time.
+healing, because a Lamport timestamp of the core is also a time.
 """
 
 from collections.abc import Iterable, Iterator
@@ -34,24 +34,25 @@ LOST_AFTER_MS: Final = 1_000_000_000
 
 
 class CountsSyncs(Rules):
-    """A sync message advances the clock, as in LIP 109 and in the core.
+    """Rules in which a sync message advances the clock, as in LIP 109 and in the core.
 
-    The states are then endless, so explorations do without it, and only single traces are compared.
+    Rules in which sync messages count have endless states, so they only check single traces.
     """
 
     def sync(self, me: Participant) -> tuple[Participant, Packet]:
-        """LIP 109, Periodic Sync Message."""
+        """Send a sync message (LIP 109, Periodic Sync Message)."""
         me, packet = super().sync(me)
         return me._replace(clock=me.clock + 1), packet
 
 
 class Divergence(AssertionError):
-    """The core differs from the model. The text names the actions and the difference."""
+    """Error that the core behaves differently than the model. The text of the error gives the
+    actions and the difference."""
 
 
 @dataclass(slots=True)
 class Done:
-    """One action of the cores, with the bytes that they sent and received."""
+    """Action of the cores, with the bytes that they sent and received."""
 
     action: Action
     at_ms: int
@@ -62,7 +63,7 @@ class Done:
 
 
 class Player:
-    """The cores of a group, controlled by actions of the model."""
+    """Cores of a group, which perform the actions of the model."""
 
     def __init__(self, group: Group) -> None:
         self._group = group
@@ -73,10 +74,11 @@ class Player:
         self.done: list[Done] = []
 
     def replay(self, actions: Iterable[Action]) -> World:
-        """Replay a trace with the model and the cores side by side. Return the last state of the
-        model.
+        """Replay a trace with the model and the cores side by side. `replay` returns the last state
+        of the model.
 
-        Raises: Divergence: they differ.
+        Raises:
+            Divergence: they differ.
         """
         world, done = self._group.initial(), list[Action]()
         for action in actions:

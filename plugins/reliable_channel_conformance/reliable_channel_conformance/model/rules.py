@@ -1,8 +1,8 @@
 """SDS and SDS-R for one participant, in the shortest form.
 
-It follows LIP 109 and the SDS-R guide, and shares no line with `reliable_channel.sds`. It leaves
-out the unit of time, payloads, and the pauses between repetitions. A defect is a subclass that
-changes one method (`defects`).
+The rules follow LIP 109 and the SDS-R guide, and share no code with `reliable_channel.sds`. The
+rules leave out the unit of time, payloads, and the pauses between repetitions. A defect is a
+subclass of `Rules` that changes one method (`defects`).
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ Log = tuple[tuple[int, str], ...]
 
 
 class Packet(NamedTuple):
-    """A message on the wire: content, or a sync message, which has no timestamp here."""
+    """Packet with content or a sync message, which has no timestamp in the model."""
 
     message_id: str
     sender: str
@@ -29,42 +29,42 @@ class Packet(NamedTuple):
 
 
 class Participant(NamedTuple):
-    """The knowledge of one participant, as a value."""
+    """Knowledge of one participant, as an immutable value."""
 
     name: str
     clock: int = 0
     log: Log = ()
     received: Ids = ()
-    """All messages that ever arrived or were sent."""
+    """Ids of all messages that ever arrived or were sent."""
     parked: tuple[Packet, ...] = ()
     missing: Ids = ()
-    """The messages known only by reference."""
+    """Ids of the messages that are known only by reference."""
     lost: Ids = ()
-    """The missing messages for which no other message waits any more."""
+    """Ids of the missing messages for which no other message waits any more."""
     answers: Ids = ()
-    """The messages that others requested and that will be broadcast."""
+    """Ids of the messages that others requested and that will be broadcast."""
     unacknowledged: tuple[tuple[str, Names], ...] = ()
-    """The own messages, each with the names whose filters hold it."""
+    """Own messages without acknowledgement, each with the senders of filters that contain it."""
     asked: Ids = ()
-    """The requested messages. Only a defect looks at them."""
+    """Ids of the requested messages. Only the rules of a defect use `asked`."""
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """The ids of the log in its order."""
+        """Message ids of the log, in its order."""
         return tuple(message_id for _, message_id in self.log)
 
 
 class Event(NamedTuple):
-    """An event that a step shows the application."""
+    """Event that a step emits to the application."""
 
     kind: str
-    """`delivered` or `acknowledged`."""
+    """Kind of the event, `delivered` or `acknowledged`."""
     participant: str
     message_id: str
 
 
 def ids(*groups: Iterable[str]) -> Ids:
-    """Return the union of some ids."""
+    """Return the union of several groups of ids."""
     return tuple(sorted({each for group in groups for each in group}))
 
 
@@ -74,14 +74,15 @@ def without(all_ids: Ids, *removed: str) -> Ids:
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules of a participant. Each step is a function of its knowledge and its input."""
+    """Rules of a participant. Each step is a function of the participant's knowledge and its
+    input."""
 
     history: int = 3
-    """The messages that a message refers to."""
+    """Number of messages that a message refers to."""
     threshold: int = 2
-    """The number of filters that acknowledge a message."""
+    """Number of filters that acknowledge a message."""
     capacity: int = 9
-    """The ids that a filter holds before it rolls over."""
+    """Number of ids in a filter before it rolls over."""
 
     def send(self, me: Participant, message_id: str) -> tuple[Participant, Packet]:
         """Send a message (LIP 109, Send Message)."""
@@ -128,8 +129,8 @@ class Rules:
         return self.release(me, events), events
 
     def review(self, me: Participant, packet: Packet, events: list[Event]) -> Participant:
-        """Review the acknowledgements (LIP 109, Review ACK Status). A causal history proves one,
-        and filters are evidence."""
+        """Review the acknowledgements of own messages (LIP 109, Review ACK Status). A causal
+        history proves that a message was received, and a filter makes it likely."""
         left = []
         for message_id, seen_by in me.unacknowledged:
             seen_by = self.witnesses(seen_by, packet, message_id)
@@ -149,7 +150,7 @@ class Rules:
         )
 
     def release(self, me: Participant, events: list[Event]) -> Participant:
-        """Deliver the messages that became ready, in order (LIP 109, Periodic Incoming Buffer
+        """Deliver waiting messages that are ready, in order (LIP 109, Periodic Incoming Buffer
         Sweep)."""
         while ready := [p for p in me.parked if all(self.is_met(me, each) for each in p.history)]:
             first = min(ready, key=lambda packet: (packet.lamport, packet.message_id))
@@ -158,22 +159,21 @@ class Rules:
         return me
 
     def packet(self, me: Participant, message_id: str, lamport: int) -> Packet:
-        """Return a message with history, requests, and a filter without false positives, which
-        rolls over to the newest ids when it is full."""
+        """Return a message with history, requests, and an exact filter that rolls over when it is
+        full."""
         history, held = me.ids[max(0, len(me.log) - self.history) :], me.received
         if len(held) > self.capacity:
             held = ids([each for each in me.ids if each in held][-self.capacity :])
         return Packet(message_id, me.name, lamport, history, held, requests=me.missing)
 
     def is_met(self, me: Participant, message_id: str) -> bool:
-        """Return True if a dependency no longer keeps a message waiting."""
+        """Return True if messages no longer wait for a dependency."""
         return message_id in me.lost or message_id in me.ids
 
     def witnesses(self, seen_by: Names, packet: Packet, message_id: str) -> Names:
-        """Return the names whose filters hold a message, each once."""
+        """Return the names of the participants whose filters contain a message, each once."""
         return ids(seen_by, [packet.sender]) if message_id in packet.filter else seen_by
 
     def inserted(self, log: Log, entry: tuple[int, str]) -> Log:
-        """Return messages in order of Lamport timestamp, and of message id where timestamps are
-        equal."""
+        """Return a log with a further message, in order of Lamport timestamp and message id."""
         return tuple(sorted((*log, entry)))

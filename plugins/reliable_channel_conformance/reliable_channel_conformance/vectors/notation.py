@@ -1,4 +1,4 @@
-"""The notation for bytes, messages and times in vectors."""
+"""Notation of bytes, messages and times in test vectors."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from reliable_channel.spi import SPEC, HistoryEntry, Message
 
 
 def entry(reference: HistoryEntry) -> dict[str, str | None]:
-    """Return a reference to a message."""
+    """Return the notation of a causal history entry."""
     hint = reference.retrieval_hint
     return {
         "message_id": reference.message_id,
@@ -16,8 +16,8 @@ def entry(reference: HistoryEntry) -> dict[str, str | None]:
 
 
 def fields(message: Message) -> dict[str, Any]:
-    """Return the fields of a message. The Lamport timestamp is text, because JSON numbers lose
-    precision."""
+    """Return the notation of a message's fields. The Lamport timestamp is text, because JSON
+    numbers lose precision."""
     lamport = message.lamport_timestamp
     return {
         "sender_id": message.sender_id,
@@ -32,8 +32,8 @@ def fields(message: Message) -> dict[str, Any]:
 
 
 def bits(data: bytes) -> dict[str, Any]:
-    """Return a bloom filter by the bits that are set. Bit i is in the 64-bit big-endian word i //
-    64."""
+    """Return the notation of a bloom filter, which lists the bits that are set. The notation counts
+    bit i in the 64-bit big-endian word i // 64."""
     found = [
         64 * (at // 8) + 8 * (7 - at % 8) + bit
         for at, byte in enumerate(data)
@@ -46,8 +46,8 @@ def bits(data: bytes) -> dict[str, Any]:
 
 
 def wire(data: bytes) -> dict[str, Any]:
-    """Return an encoded message as `before` + filter + `after`, because the filter is 18 kB with
-    few set bits."""
+    """Return the notation of a message without its filter, because the filter is 18 kB with few set
+    bits."""
     held = SPEC.codec.decode(data).bloom_filter
     if not held or len(held) < 64:
         return {"bytes": len(data), "before": data.hex(), "bloom_filter": None, "after": ""}

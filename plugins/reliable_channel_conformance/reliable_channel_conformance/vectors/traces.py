@@ -1,7 +1,7 @@
-"""Whole scenarios: the inputs of participants with their times, and their actions with the bytes.
+"""Whole scenarios, with the inputs and actions of participants, their times and their bytes.
 
-They are traces of the formal model, replayed by the core. Each step is an input of one participant
-or, after healing, a broadcast to all others.
+The scenarios are traces of the formal model, replayed by the core. Each step is an input of one
+participant or, after healing, a broadcast to all others.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,8 @@ WALKS: Final = {
 
 
 def traces() -> Iterator[dict[str, Any]]:
-    """Return the trace of each defect, in its form without the defect, and some random walks."""
+    """Yield a trace for each defect, as the rules without the defect perform it, and some random
+    walks."""
     for number in TRACED:
         defect = DEFECTS[number]
         broken = check(defect.group).broken
@@ -37,7 +38,7 @@ def traces() -> Iterator[dict[str, Any]]:
 
 
 def walk(group: Group, random: Random, length: int = 40) -> list[Action]:
-    """Return a random trace that is healed in its second half."""
+    """Return a random trace, in the second half of which the network is healed."""
     world, actions = group.initial(), list[Action]()
     for at in range(length):
         steps = [each for each in group.steps(world) if each.action != ("heal",) or at > length / 2]

@@ -1,4 +1,4 @@
-"""Vectors of single values: messages, filters, repair times, ids, hashes, segments."""
+"""Test vectors of single values, such as messages, filters, repair times, ids and segments."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,7 +20,7 @@ MAX_UINT64: Final = 2**64 - 1
 
 
 def messages() -> Iterator[Case]:
-    """Return messages of SDS in the layout of LIP 109, with their bytes."""
+    """Yield messages of SDS in the layout of LIP 109, with their bytes."""
     held = filter_of(["m1"], BloomParameters())
     content = Message(
         "alice",
@@ -44,7 +44,7 @@ def messages() -> Iterator[Case]:
 
 
 def filters() -> Iterator[Case]:
-    """Return bloom filters with the bits that ids set."""
+    """Yield bloom filters with the bits that ids set."""
     for capacity, error_rate in ((10_000, 0.001), (100, 0.01)):
         parameters = BloomParameters(capacity, error_rate)
         for count in (0, 1, 3, 50):
@@ -61,7 +61,7 @@ def filters() -> Iterator[Case]:
 
 
 def repairs() -> Iterator[Case]:
-    """Return T_req, T_resp and response groups of SDS-R."""
+    """Yield T_req, T_resp and response groups of SDS-R."""
     for number, (participant, sender) in enumerate(
         (p, s) for p in ("alice", "bob", "carol", "é") for s in ("alice", "dave")
     ):
@@ -85,7 +85,7 @@ def repairs() -> Iterator[Case]:
 
 
 def message_ids() -> Iterator[Case]:
-    """Return ids of the Reliable Channel API: keccak-256 of sender, decimal nanoseconds and
+    """Yield ids of the Reliable Channel API, keccak-256 of sender, decimal nanoseconds and
     content."""
     for sender, stamp_ns, content in (
         ("alice", NOW_MS * 1_000_000, b"hello"),
@@ -102,7 +102,7 @@ def message_ids() -> Iterator[Case]:
 
 
 def hashes() -> Iterator[Case]:
-    """Return deterministic message hashes of 14/WAKU2-MESSAGE."""
+    """Yield deterministic message hashes of 14/WAKU2-MESSAGE."""
     topic = "/waku/2/rs/1/0"
     for name, message in {
         "a message": WakuMessage(b"payload", "/app/1/chat/proto", timestamp=NOW_MS * 1_000_000),
@@ -122,7 +122,7 @@ def hashes() -> Iterator[Case]:
 
 
 def segments() -> Iterator[Case]:
-    """Return payloads and their segments, in both layouts that are in use."""
+    """Yield payloads with their segments, in both layouts that are in use."""
     for layout in (NIM_SEGMENTATION, LIP_243_V01):
         for size in (0, 1, 400, 1_000):
             payload = bytes(n % 251 for n in range(size))
@@ -137,7 +137,7 @@ def segments() -> Iterator[Case]:
 
 
 def filter_of(ids: list[str], parameters: BloomParameters) -> bytes:
-    """Return a filter with these ids."""
+    """Return a bloom filter that contains the given ids."""
     words = bytearray(parameters.layout.byte_count)
     for message_id in ids:
         for byte, mask in parameters.layout.probes(message_id):

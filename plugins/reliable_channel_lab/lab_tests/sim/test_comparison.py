@@ -54,7 +54,9 @@ def measured(cell: Cell) -> Measures:
 # -- promises --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scenario", ["1:1", "group", "community"])
+@pytest.mark.parametrize(
+    "scenario", ["1:1", "group", pytest.param("community", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("variant", KEPT)
 def test_everything_reaches_everybody_once(variant: str, scenario: str) -> None:
     participants = 2 if scenario == "1:1" else 5

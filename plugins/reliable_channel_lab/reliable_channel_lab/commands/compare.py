@@ -1,4 +1,5 @@
-"""`reliable-channel simulate --compare`: sync protocols side by side on the same networks."""
+"""`reliable-channel simulate --compare`, which runs sync protocols side by side on the same
+networks."""
 
 import threading
 import time
@@ -34,11 +35,11 @@ from .comparison_plots import plots
 
 QUICK_RECEIVES: Final = 100_000
 FULL_RECEIVES: Final = 3_000_000
-"""Number of messages given to cores after which a run is stopped: some minutes of one core. A time
-limit would make figures depend on the machine."""
+"""Number of received messages after which a run is stopped, some minutes on one core. A time limit
+instead of a number of messages would make figures depend on the machine."""
 FEW: Final = "few"
 WHICH: Final = {FEW: covering, "full": full, "presets": presets, "auto": self_tuning}
-"""Comparisons to choose from: the protocols at a few points or at many, the presets, and `auto`."""
+"""Comparisons of protocols at few or many points, of the presets, or of `auto` alone."""
 COLUMNS: Final[Sequence[tuple[str, Callable[[Measures], float | None], str]]] = (
     ("delivered", lambda m: 100 * m.delivery_probability, "{:.4g} %"),
     ("50 %", lambda m: _seconds(m.latency_p50_ms), "{:.2f} s"),
@@ -48,7 +49,7 @@ COLUMNS: Final[Sequence[tuple[str, Callable[[Measures], float | None], str]]] = 
     ("given", lambda m: m.store_bytes / 1000 / max(1, m.messages), "{:,.1f} kB"),
     ("idle", lambda m: m.idle_bytes_per_hour / 1e6, "{:.2f} MB/h"),
 )
-"""Column of a table: its heading, the value, and its format."""
+"""Column of a table, with its heading, its value and the value's format."""
 EXPLAINED: Final = (
     "50 %, 95 %: latency of the deliveries. A message: sent is what all participants broadcast for "
     "it, asked how often Store was asked, given what Store gave. idle: broadcast in a quiet group."
@@ -66,7 +67,8 @@ def compare(
     stop: threading.Event,
     shown: Callable[[Iterable[ComparedCell], int], Iterator[ComparedCell]],
 ) -> bool:
-    """Run the comparison of `WHICH` and print it. Return True if all promises were kept."""
+    """Run the comparison of `WHICH` and print it. If all promises were kept, `compare` returns
+    True."""
     began = time.monotonic()
     cells = list(WHICH[which](seeds))
     if participants is not None:
@@ -122,7 +124,7 @@ def _absent() -> Iterator[tuple[str, str]]:
 
 
 def tables(figures: Sequence[ComparedCell]) -> Iterator[Table]:
-    """Return a table for each group and network, as means of the seeds."""
+    """Yield a table for each group and network, with the means over the seeds."""
     for point in dict.fromkeys(map(_point, figures)):
         scenario, participants, loss = point
         title = f"{scenario}, {participants} participants, {100 * loss:g} % lost"

@@ -1,4 +1,4 @@
-"""Plots of a comparison: over loss, and over the size of the group."""
+"""Plots of a comparison over the share of lost messages and over the size of the group."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,7 +34,7 @@ _SCENARIOS: Final = ("1:1", "group", "community")
 
 
 def plots(figures: Sequence[ComparedCell]) -> dict[str, bytes]:
-    """Return the SVG images by file name.
+    """Return the plots as SVG images by file name.
 
     Raises:
         PlotsUnavailable: matplotlib is not installed.

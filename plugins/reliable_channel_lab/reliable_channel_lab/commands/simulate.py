@@ -1,4 +1,4 @@
-"""`reliable-channel simulate`: whole groups in virtual time, and their broken promises."""
+"""`reliable-channel simulate`, which runs groups in virtual time and reports broken promises."""
 
 import json
 import shlex

@@ -1,4 +1,4 @@
-"""`reliable-channel sweep`: hundreds of seeded simulations, and the resulting curves."""
+"""`reliable-channel sweep`, which runs hundreds of seeded simulations and draws their curves."""
 
 import json
 import shlex
@@ -55,8 +55,8 @@ def sweep(
 ) -> None:
     """Run simulations for each combination of settings, options and seeds, and print their digest.
 
-    You may interrupt or even kill it. Started again, it continues. The digest does not depend on
-    the number of processes or the batch size.
+    A sweep may be interrupted or even killed. A sweep that is started again continues with the
+    missing runs. The digest does not depend on the number of processes or the batch size.
     """
     from ..sweep import digest, execute, local_processes, read_plan
 

@@ -1,7 +1,7 @@
-"""Application of a simulated participant, which survives its processes.
+"""Application of a simulated participant, which keeps its state when the process restarts.
 
-It reads events at its own speed and confirms some of them. If it does not know that a message was
-accepted, for example after a crash, it sends the message again under the same key.
+The application reads events at its own speed and confirms some of them. An application that does
+not know a message's fate sends the message again under the same key.
 """
 
 from collections import deque
@@ -18,10 +18,10 @@ from .process import Process
 from .scenario import Habits
 
 AGAIN_MS: Final = 20_000
-"""Time until it sends a refused or unknown message again."""
+"""Time until the application sends a refused or unknown message again."""
 
 RECENT: Final = 5
-"""Number of messages that it may send again after a crash."""
+"""Number of messages that the application may send again after a crash."""
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class _Draft:
 
 
 class Application:
-    """Application whose actions are drawn from `random`."""
+    """Application that acts at random, from the generator `random`."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Application:
         self._unread: deque[AnyEvent] = deque()
 
     def started(self, process: Process[Any]) -> None:
-        """Start with a new process: send messages again that may be lost."""
+        """Continue with a new process, and send messages again that may be lost."""
         self._process = process
         for number, draft in self._recent:
             if self._random() < self._habits.repeats:
@@ -66,8 +66,9 @@ class Application:
             process.driver.plan(self._delay_ms(AGAIN_MS), self._submit, number)
 
     def stopped(self, *, remembers: bool) -> None:
-        """Note that the process died. Unread events are lost, unless they are emitted again.
-        Without keys in a state that `remembers` them, messages cannot be sent again."""
+        """Note that the participant's process died. Events that the application has not read are
+        lost, unless they are emitted again. If no state `remembers` the keys, the application
+        cannot send messages again."""
         self._process = None
         self._unread.clear()
         if not (remembers and self._habits.repeats):
@@ -75,7 +76,7 @@ class Application:
             self._recent.clear()
 
     def write(self) -> None:
-        """Send a message, if there is a process."""
+        """Send a message, if the participant has a process."""
         if self._process is None:
             return
         self._written += 1
@@ -88,7 +89,7 @@ class Application:
         self._submit(self._written)
 
     def read(self, event: AnyEvent) -> None:
-        """Receive an event, and handle it in its turn."""
+        """Receive an event, and handle it after all earlier events."""
         self._unread.append(event)
         if len(self._unread) == 1:
             self._plan(self._habits.reading_ms, self._handle)

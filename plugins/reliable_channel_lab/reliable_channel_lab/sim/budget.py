@@ -1,4 +1,4 @@
-"""Judge of the rate limit: no epoch exceeds its budget, and retries and syncs yield to content."""
+"""Judge of the rate limit, which checks each epoch's budget and that content is sent first."""
 
 from collections import Counter
 from typing import Final
@@ -14,7 +14,7 @@ APPROACHED: Final = 0.9
 
 
 class Spending:
-    """Messages that one participant published, across its restarts, by the epochs of its clock."""
+    """Messages that one participant published, also after restarts, by the epochs of its clock."""
 
     def __init__(self, options: ChannelOptions, fail: Fail) -> None:
         self._budget = options.rate_limit.messages_per_epoch
@@ -24,7 +24,7 @@ class Spending:
         self._spent: Counter[int] = Counter()
 
     def forget(self) -> None:
-        """Note that the disk lost the spent budget."""
+        """Note that the participant's disk lost the record of the spent budget."""
         self._spent.clear()
 
     def published(self, outgoing: Outgoing, now_ms: int) -> None:

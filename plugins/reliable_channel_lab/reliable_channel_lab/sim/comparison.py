@@ -1,7 +1,7 @@
-"""Comparison of sync protocols: the variants, their groups, and their networks.
+"""Comparison of sync protocols, with its variants, groups and networks.
 
-A cell is one run: a variant in a scenario of a size, at a share of lost copies, with a seed. A cell
-contains everything, so equal cells give equal figures on any machine and in any order.
+A cell is a run with a variant, a scenario, a size, a share of losses, and a seed. A cell
+determines its run, so equal cells give equal figures on any machine.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -22,25 +22,25 @@ from .trial import Terms, run_trial
 from .world import CHANNEL, MakeCore
 
 WARM_UP_MS: Final = 60_000
-"""Time before the first message in which all participants are present."""
+"""Time before the first message, during which all participants are present."""
 MESSAGES: Final = 60
-"""Number of messages of a group or of a whole community."""
+"""Number of messages that a group or a whole community sends."""
 CONVERSATION: Final = 40
-"""Number of messages between two participants."""
+"""Number of messages in a conversation of two participants."""
 COMMUNITY: Final = (24, 16, 10, 6, 4)
 """Number of members of each channel of a community."""
 LARGE: Final = 100
-"""Group size from which one seed is enough, because chance evens out over thousands of
-deliveries."""
+"""Group size from which one seed is enough, because thousands of deliveries average out."""
 TUNED: Final[Mapping[str, Any]] = PRESETS["small-group"]
-"""SDS for groups that are not large: shorter messages and shorter times."""
+"""Options of SDS for small groups, with shorter messages and shorter times."""
 TUNED_MVDS: Final[Mapping[str, Any]] = {"retry_interval_ms": 3_000, "max_retry_attempts": 30}
-"""First interval of MVDS repetitions. Intervals double up to 64 times this."""
+"""Options of MVDS, with a short first retry interval. The retry interval doubles up to 64 times its
+first value."""
 
 
 MVDS_LIMIT: Final = "it takes at most 65 participants"
 SVS_LIMIT: Final = "above 100 participants all that read each vector would take hours"
-"""Cost of simulating SVS: 1 to 2 ms for a vector of about a hundred names, at each participant."""
+"""Reason why SVS is not run in large groups (1 to 2 ms per vector of 100 names and participant)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +51,11 @@ class Variant:
     sync: str
     store: bool
     options: Mapping[str, Any] = field(default_factory=dict)
-    """Options of the channel besides the defaults."""
+    """Options of the channel that differ from the defaults."""
     max_participants: int | None = None
-    """Maximum number of participants for which it is run."""
+    """Maximum number of participants with which the variant is run."""
     why: str = ""
-    """Groups for which it is not run."""
+    """Reason why the variant is not run in larger groups."""
 
 
 VARIANTS: Final = {
@@ -76,11 +76,11 @@ VARIANTS: Final = {
         Variant("auto", "sds", False, {**PRESETS["auto"], "retrieval_strategy": "sds-r-only"}),
     )
 }
-"""Control: `SDS` without SDS-R and without Store. A lost message stays lost, unless its sender
-knows no participant that has it."""
+"""Variants, including `SDS` without SDS-R and without Store as a control. With that control, a lost
+message stays lost if its sender knows of no participant that has it."""
 CONTROL: Final = "SDS"
 SELF_TUNING: Final = ("auto", "auto, Store")
-"""Preset `auto`, which is in the tables of protocols and of presets."""
+"""Names of the variants with preset `auto`, shown in the tables of protocols and of presets."""
 PRESET_VARIANTS: Final[Mapping[str, Variant]] = {
     **{
         f"{name}, Store": Variant(f"{name}, Store", "sds", True, values)
@@ -92,34 +92,35 @@ PRESET_VARIANTS: Final[Mapping[str, Variant]] = {
         for name, values in PRESETS.items()
     },
 }
-"""Presets of options, with Store if they use one, and without."""
+"""Variants for the presets of options, each without Store, and with Store if the preset uses
+Store."""
 ALL_VARIANTS: Final[Mapping[str, Variant]] = {**VARIANTS, **PRESET_VARIANTS}
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
     scenario: str
-    """One of `SCENARIOS`, perhaps with a comma and one of `HARDSHIPS`."""
+    """Name in `SCENARIOS`, perhaps followed by a comma and a name in `HARDSHIPS`."""
     participants: int
     loss: float
-    """Share of a broadcast's copies that do not reach a participant."""
+    """Share of a broadcast's copies that are lost on the way to a participant."""
     variant: str
-    """One of the variants in `ALL_VARIANTS`."""
+    """Name of a variant in `ALL_VARIANTS`."""
     seed: int
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedCell:
-    """Cell with its result."""
+    """Cell of a comparison with its measured result."""
 
     cell: Cell
     measures: Measures | None
     not_run: str = ""
-    """Reason why there are no measures."""
+    """Reason why the cell has no measures."""
 
 
 def covering(seeds: range) -> Iterator[Cell]:
-    """Return a few points of each scenario: about a minute on two cores."""
+    """Yield a few cells of each scenario, which take about a minute on two cores."""
     points = [("1:1", 2, loss) for loss in (0.0, 0.2, 0.4)]
     points += [("group", 10, loss) for loss in (0.0, 0.2, 0.4)]
     points += [("group", 40, 0.2), ("community", 10, 0.2)]
@@ -127,7 +128,7 @@ def covering(seeds: range) -> Iterator[Cell]:
 
 
 def full(seeds: range) -> Iterator[Cell]:
-    """Return loss from 0 to 40 % at one size, and sizes up to 1,000 at 20 %."""
+    """Yield cells with 0 to 40 % loss at one size, and up to 1,000 participants at 20 %."""
     losses = (0.0, 0.1, 0.2, 0.3, 0.4)
     points = [("1:1", 2, loss) for loss in losses]
     for scenario in ("group", "community"):
@@ -137,13 +138,13 @@ def full(seeds: range) -> Iterator[Cell]:
 
 
 def presets(seeds: range) -> Iterator[Cell]:
-    """Return each preset in groups of three sizes."""
+    """Yield cells of each preset in groups of three sizes."""
     points = [("group", 10, 0.02), ("group", 20, 0.2), ("group", 100, 0.2)]
     yield from _cells(points, seeds, PRESET_VARIANTS)
 
 
 def self_tuning(seeds: range) -> Iterator[Cell]:
-    """Return only the preset `auto`, at the points for which docs/choosing.md has goals."""
+    """Yield cells of the preset `auto`, at the points for which docs/choosing.md sets goals."""
     points = [("1:1", 2, loss) for loss in (0.2, 0.4)]
     points += [("group", 20, loss) for loss in (0.0, 0.2, 0.4)]
     points += [("group", 100, loss) for loss in (0.2, 0.4)]
@@ -184,7 +185,7 @@ def _group(cell: Cell, random: Random) -> list[Scenario]:
 
 
 def channel_size(participants: int, number: int) -> int:
-    """Return how many of a community's participants are in one of its channels."""
+    """Return the number of a community's participants that are in the given channel."""
     return max(2, participants >> number)
 
 
@@ -231,8 +232,8 @@ MakeSyncCore = Callable[[str, CoreContext], SyncCore]
 
 
 def workload(cell: Cell) -> list[Scenario]:
-    """Return the channels of a cell. Writers and times depend only on scenario, size and seed, so
-    they are equal for all variants and any loss."""
+    """Return the scenarios of a cell, one for each channel. Writers and times depend only on the
+    scenario, the size and the seed."""
     name, _, hardship = cell.scenario.partition(", ")
     random = Random(f"{name} {cell.participants} {cell.seed} workload")
     return [HARDSHIPS[hardship](each) for each in SCENARIOS[name](cell, random)]
@@ -260,7 +261,7 @@ def _terms(variant: Variant, terms: Terms) -> Terms:
 
 
 def maker(variant: Variant, make: MakeSyncCore) -> MakeCore[SyncCore]:
-    """Return the function that makes a variant's cores in a trial."""
+    """Return a function that makes a variant's core for each participant of a trial."""
     options = ChannelOptions(**variant.options)
     if variant.sync == "sds":
         return sds_maker(options.sds_options())

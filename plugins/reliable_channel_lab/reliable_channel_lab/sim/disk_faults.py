@@ -1,6 +1,6 @@
-"""Disk faults that are added to the scenario of a seed.
+"""Disk faults, which are added to the scenario of a seed.
 
-They are drawn separately, so that the same seeds without them do not change.
+Disk faults have random numbers of their own, so that the scenario of a seed stays the same.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _LOST_WRITES: Final = (1, 3, 30, 10_000)
 
 
 def draw_disk_faults(seed: int) -> Scenario:
-    """Return the scenario of a seed with additional disk faults."""
+    """Return the scenario of a seed with disk faults added."""
     scenario, random = draw_scenario(seed), Random(f"{seed} disks")
     busy = {f.who for f in scenario.faults if isinstance(f, Crash | Join | Leave)}
     free = [who for who in range(scenario.participants) if who not in busy]

@@ -12,8 +12,9 @@ from .durability import Disk
 
 
 class DiskWriter:
-    """Writer with one write at a time. The data is on the disk in the middle of the write. A
-    process that dies later finds it again, although none of it was released."""
+    """Writer of steps to the disk, with one write at a time. A write is on disk after half of its
+    time. A process that dies in the second half finds the data on disk, although no step was
+    released."""
 
     def __init__(self, driver: SimulatedDriver[Any], disk: Disk) -> None:
         self._driver, self._disk = driver, disk
@@ -22,14 +23,14 @@ class DiskWriter:
         driver.wakes[Wake.WRITE] = self.wake
 
     def wake(self) -> None:
-        """Write waiting steps: at once if a task waits for the write, otherwise a little later."""
+        """Write the waiting steps, at once if a task waits for them, otherwise a little later."""
         unwritten = self._driver.engine.unwritten
         assert unwritten is not None
         if not self._is_writing:
             self._wake_in(0 if unwritten.is_urgent else WRITE_DELAY_MS)
 
     def end(self) -> bool:
-        """Note that the process dies. Return True if released data is lost."""
+        """Note that the process dies. If data of released steps is lost, `end` returns True."""
         driver = self._driver
         if self._is_on_disk:
             steps = driver.engine.end_write(driver.now_ms(), tried=True)

@@ -1,7 +1,7 @@
 """Scenarios that are drawn from seeds.
 
-Each seed leaves out most kinds of faults. Many runs with two or three kinds of faults find more
-than one with all (Groce and others, Swarm testing, 2012).
+Each seed leaves out most kinds of faults. Many runs with few kinds of faults find more than a run
+with all (Groce and others, 2012).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -36,7 +36,7 @@ HOUR_MS: Final = 3_600_000
 MAX_SEGMENTS: Final = 180
 
 ATTACKS: Final = tuple(each for each in Attack if each is not Attack.FALSE_DIFFERENCE)
-"""Options that are drawn, except self-tuning (`self_tuning.py`), so that seeds do not change."""
+"""Attacks that seeds choose from, without `FALSE_DIFFERENCE`, so that old seeds do not change."""
 
 _T = TypeVar("_T")
 
@@ -48,11 +48,11 @@ class Draw:
         self._random = Random(f"{seed} {purpose}").random
 
     def below(self, bound: int) -> int:
-        """Return a whole number from 0 up to `bound`, exclusive."""
+        """Return a random whole number from 0 to below `bound`."""
         return int(self._random() * bound)
 
     def between(self, least: int, most: int) -> int:
-        """Return a whole number, both ends inclusive."""
+        """Return a random whole number from `least` to `most`, both included."""
         return least + self.below(most - least + 1)
 
     def chance(self, share: float) -> bool:
@@ -120,7 +120,7 @@ def draw_scenario(seed: int) -> Scenario:
 
 
 def big_group(seed: int, participants: int, messages: int) -> Scenario:
-    """Return one large group with mild loss, to measure the cost of the size."""
+    """Return the scenario of a large group with mild loss, to measure the cost of its size."""
     draw = Draw(seed)
     writes = tuple(
         Write(number * 2 * SECOND_MS + draw.below(SECOND_MS), draw.below(participants))

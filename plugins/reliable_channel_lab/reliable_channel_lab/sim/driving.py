@@ -1,4 +1,4 @@
-"""Engine in virtual time, with the shared objects of its tasks, as in `runtime/driver.py`."""
+"""Driver of an engine in virtual time, like `runtime/driver.py` in real time."""
 
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -42,9 +42,10 @@ def _ignore() -> None:
 
 
 class SimulatedDriver(driver.Driver[Packet], Generic[C]):
-    """Driver of an engine in virtual time, which reports to a watch.
+    """Driver of an engine in virtual time, which reports each step to a watch.
 
-    Each task sets its alarm. Once `is_over` is True, no planned action happens.
+    Each task of the engine sets its own alarm. When `is_over` is True, planned actions no longer
+    happen.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class SimulatedDriver(driver.Driver[Packet], Generic[C]):
         """What waits until the steps up to a number are on disk."""
 
     def note(self, what: str) -> None:
-        """Write a line of the trace."""
+        """Write a line of text to the trace."""
         self.world.trace.note(self.world.timeline.now_ms, self.name, what)
 
     def plan(self, in_ms: int, action: Callable[..., None], *arguments: Any) -> None:
@@ -90,7 +91,8 @@ class SimulatedDriver(driver.Driver[Packet], Generic[C]):
         timeline.at(timeline.now_ms + in_ms, self._act, action, arguments)
 
     def take(self, arrived: Packet, *, from_store: bool = False) -> Arrival:
-        """Receive a message of the network or of Store. A handled message is skipped."""
+        """Receive a message from the network or from Store. A message that was handled before is
+        skipped."""
         if self.engine.was_handled(arrived.message_hash):
             self.engine.counters.repeated += 1
             return REPEATED
@@ -105,12 +107,12 @@ class SimulatedDriver(driver.Driver[Packet], Generic[C]):
     # -- steps -------------------------------------------------------------------------------------
 
     def end(self, step: Step, now_ms: int) -> None:
-        """End a step, and let the watch check the core."""
+        """End a step of the engine, and let the watch check the core."""
         super().end(step, now_ms)
         self.watch.stepped(self.core, self.now_ms(), self._waits_for_transport)
 
     def release(self, steps: Iterable[Step], now_ms: int) -> None:
-        """Release steps that are on disk, after reporting them to the watch."""
+        """Release steps that are on disk, after the watch has checked them."""
         unwritten = self.engine.unwritten
         ended = 0 if unwritten is None else unwritten.ended
         while self._notes and self._notes[0][0] <= ended:
@@ -119,7 +121,8 @@ class SimulatedDriver(driver.Driver[Packet], Generic[C]):
         super().release(steps, now_ms)
 
     def show(self, event: AnyEvent | Logged, now_ms: int) -> None:
-        """Show an event. If the process died before, only note that it is on disk."""
+        """Show an event to the application and the watch. If the process has died, the watch only
+        notes that the event is on disk."""
         if self.journal is not None and not self.is_over:
             self.journal.emitted(event, now_ms)
         line = self.watch.emitted(self.core, event)
@@ -134,31 +137,32 @@ class SimulatedDriver(driver.Driver[Packet], Generic[C]):
         self.wakes.get(wake, _ignore)()
 
     def note_sent(self, payload: bytes, accepted: Accepted) -> None:
-        """Report an event to the watch."""
+        """Report an accepted message to the watch."""
         self.watch.sent(self.core, payload, accepted)
 
     def note_confirmed(self, event: AnyEvent) -> None:
-        """Report an event to the watch once it is on disk."""
+        """Report a confirmed event to the watch, once the confirmation is on disk."""
         self.when_on_disk(self.watch.confirmed, event)
 
     def note_received(
         self, data: bytes, arrived: Packet, arrival: Arrival, now_ms: int, *, from_store: bool
     ) -> None:
-        """Write it into the journal, and report it to the watch."""
+        """Write a received message into the journal, and report it to the watch."""
         if self.journal is not None:
             self.journal.came(arrived, arrival.outcome, now_ms, from_store=from_store)
         self.watch.received(self.core, data, arrival)
         self.when_on_disk(self.watch.took, data, arrival)
 
     def when_on_disk(self, note: Callable[..., None], *arguments: Any) -> None:
-        """Report the present step to the watch once it is on disk."""
+        """Report the present step to the watch, once the step is on disk."""
         if (unwritten := self.engine.unwritten) is None:
             note(*arguments)
         else:
             self._notes.append((unwritten.submitted, note, arguments))
 
     def when_written(self, action: Callable[..., None], *arguments: Any) -> None:
-        """Act once all steps so far are on disk, or known to be at risk."""
+        """Call a function once all earlier steps are on disk, or are known to be at risk of
+        loss."""
         unwritten = self.engine.unwritten
         if unwritten is None or unwritten.ended == unwritten.submitted:
             action(*arguments)
@@ -187,8 +191,8 @@ class SimulatedDriver(driver.Driver[Packet], Generic[C]):
         return bool(engine.unwritten) or self.has_in_hand(message_id) or message_id in engine.outbox
 
     def ring_at(self, due_ms: int, now_ms: int) -> None:
-        """Keep the deadline. If it moves back, as the next sync does with each message, the earlier
-        alarm notices it."""
+        """Set an alarm for the engine's next deadline. A later deadline needs no new alarm, because
+        the earlier alarm checks the deadline when it rings."""
         timeline = self.world.timeline
         at_ms = timeline.now_ms + max(0, due_ms - now_ms)
         if self._rings_at_ms is None or at_ms < self._rings_at_ms:

@@ -1,7 +1,7 @@
-"""Disk of a simulated participant: a transaction is stored completely or not at all.
+"""Disk of a simulated participant, on which a transaction is stored completely or not at all.
 
-It fails as disks do (`Damage`, `DiskFull`), and reports it as a state file does. It counts its
-transactions in a place that no damage reaches (`state/continuity.py`).
+The simulated disk fails as real disks do (`Damage`, `DiskFull`), with the errors of a state file.
+The disk counts its transactions in a place that no damage reaches (`state/continuity.py`).
 """
 
 from reliable_channel.sds.changes import Changes
@@ -19,7 +19,8 @@ from .scenario import Damage
 
 
 class Disk:
-    """Disk that survives the process. Uncommitted data is lost when the process dies."""
+    """Disk that keeps its data when the process dies. Data that was not committed is lost when the
+    process dies."""
 
     def __init__(self, identity: Identity) -> None:
         self._identity = identity
@@ -48,7 +49,7 @@ class Disk:
         return saved
 
     def archive(self) -> Archive:
-        """Return the log on the disk."""
+        """Return the message log on the disk."""
         return self._store.archive()
 
     def commit(self, changes: Changes) -> None:
@@ -64,7 +65,7 @@ class Disk:
         self._confirmed += 1
 
     def damage(self, damage: Damage, writes: int) -> None:
-        """Damage the disk while no process has it open."""
+        """Damage the disk while no process uses it."""
         self._is_damaged = damage is Damage.UNREADABLE
         if damage is Damage.LOST_WRITES and self._written:
             self._written = self._written[:-writes]

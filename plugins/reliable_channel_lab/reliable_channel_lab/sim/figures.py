@@ -1,4 +1,4 @@
-"""Figures of a comparison as CSV rows, and their means over seeds."""
+"""Figures of a comparison as CSV rows, and their means over the seeds."""
 
 import csv
 import json
@@ -14,13 +14,13 @@ _CELL: Final = {"participants": int, "loss": float, "seed": int}
 
 
 def row(figure: ComparedCell) -> dict[str, Any]:
-    """Return a flat record: the cell, the reason if it was not run, and its measures."""
+    """Return a flat record of a cell, its measures, and the reason if the cell was not run."""
     measures = figure.measures.row() if figure.measures is not None else {}
     return {**asdict(figure.cell), "not_run": figure.not_run, **measures}
 
 
 def to_csv(figures: Iterable[ComparedCell]) -> str:
-    """Return a CSV table with a line for each cell."""
+    """Return a CSV table with one line for each cell."""
     rows = [row(figure) for figure in figures]
     columns = max(rows, key=len, default={})
     written = StringIO()
@@ -35,7 +35,7 @@ def to_json_line(figure: ComparedCell) -> str:
 
 
 def from_csv(text: str) -> Iterator[ComparedCell]:
-    """Read a table of `to_csv`.
+    """Yield the cells in a CSV table of `to_csv`.
 
     Raises:
         ValueError: it is something else.
@@ -56,7 +56,8 @@ def from_csv(text: str) -> Iterator[ComparedCell]:
 def over_seeds(
     figures: Iterable[ComparedCell], value: Callable[[Measures], float | None]
 ) -> tuple[float, float, float] | None:
-    """Return mean, smallest and largest of a value, or None if no run has it."""
+    """Return the mean, the smallest and the largest of a value over seeds, or None without
+    values."""
     values = [v for f in figures if f.measures is not None and (v := value(f.measures)) is not None]
     return (sum(values) / len(values), min(values), max(values)) if values else None
 

@@ -1,4 +1,4 @@
-"""Judge of one participant's bloom filter: it rolls, and contains the newest ids."""
+"""Judge of one participant's bloom filter, which must contain the newest message ids."""
 
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -11,14 +11,13 @@ from reliable_channel.sds.bloom import BloomParameters, contains, set_bits
 from .ledger import Fail
 
 INSERTED: Final = 5_000
-"""Number of ids that are remembered for a filter, as many as it may contain while its messages are
-on their way."""
+"""Maximum number of ids that are remembered for a filter."""
 RECENT: Final = 8
-"""Number of newest ids that each filter is checked for."""
+"""Number of the newest ids that each filter must contain."""
 
 
 class FilterJudge:
-    """Ids that were added to a filter, and ids that may be in it."""
+    """Ids that were added to a filter, and further ids that may be in the filter."""
 
     def __init__(self, parameters: BloomParameters, fail: Fail) -> None:
         self._parameters, self._fail = parameters, fail
@@ -29,18 +28,18 @@ class FilterJudge:
         have inserted others since, so that they are not judged as the newest."""
 
     def restarted(self, log: Sequence[str], parked: Iterable[str]) -> None:
-        """Note that the filter is made anew from the disk."""
+        """Note that the filter is made again from the data on disk."""
         self.inserted.extend(log)
         self.inserted.extend(parked)
 
     def came_in_bundle(self, message_id: str) -> None:
-        """Note that the core received a message of a bundle, now or some steps ago."""
+        """Note that the core received a message in a bundle, now or some steps ago."""
         self.inserted.append(message_id)
         self._bundled.add(message_id)
 
     def holds_by_chance(self, message_id: str) -> bool:
-        """Return True if a full filter, filled with ids one after another, would contain an id that
-        was not added. A bloom filter may do that."""
+        """Return True if a filter of all added ids also contains an id that was not added. False
+        positives are allowed in a bloom filter."""
         layout, size = self._parameters.layout, self._parameters.capacity
         wanted, inserted = set(layout.probes(message_id)), list(self.inserted)
         probes = [layout.probes(inserted_id) for inserted_id in inserted]
@@ -50,7 +49,7 @@ class FilterJudge:
         )
 
     def check(self, message: Message) -> None:
-        """Check the filter of an own message."""
+        """Check the bloom filter in a message of the participant."""
         layout, words = self._parameters.layout, message.bloom_filter or b""
         most = self._parameters.capacity * self._parameters.hash_count
         bits = set_bits(words)

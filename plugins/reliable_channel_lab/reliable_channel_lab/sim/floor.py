@@ -1,9 +1,11 @@
-"""Lower bound of the comparison's curves: an SDS channel that knows all losses in advance.
+"""Lower bound for a comparison's curves, which an SDS channel would reach if it knew losses in
+advance.
 
-Losses are independent, and a copy takes as long as `Conditions` say. For latency, all needed copies
-are sent at once. For bytes they are sent one after the other until all participants have the
-message, plus one acknowledgement. No channel does both, nor knows losses in advance. A protocol
-without references, such as MVDS between two, can need fewer bytes.
+Losses are independent, and the delay of a copy follows `Conditions`. For the lowest latency, all
+copies that are needed are sent at once. For the fewest bytes, copies are sent in turn until all
+have the message, plus an acknowledgement. A real channel knows no losses in advance, and cannot
+reach both bounds together. A protocol without references, such as MVDS between two participants,
+can need fewer bytes.
 """
 
 from dataclasses import dataclass
@@ -24,16 +26,16 @@ _NEGLIGIBLE: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """Minimum cost of a message."""
+    """Lower bounds for the cost of a message."""
 
     latency_p95_ms: float
     bytes_per_message: float
-    """Bytes of a message with two references, and of one acknowledgement."""
+    """Minimum number of bytes for a message with two references and one acknowledgement."""
 
 
 def floor_of(cell: Cell) -> Floor:
-    """Return the bound for a cell's group and network. For a community, return the mean over its
-    messages."""
+    """Return the lower bounds for a cell's group and network. For a community, the bounds are means
+    over its messages."""
     others = [cell.participants - 1] * len(COMMUNITY)
     if cell.scenario == "community":
         others = [channel_size(cell.participants, number) - 1 for number in range(len(COMMUNITY))]
@@ -48,8 +50,8 @@ def floor_of(cell: Cell) -> Floor:
 
 
 def latency_ms(loss: float, share: float = SHARE) -> float:
-    """Return the time at which a share of the participants has a message. All necessary copies are
-    sent at once, and the first that arrives counts."""
+    """Return the time at which a given share of the participants has a message. All needed copies
+    are sent at once, and the first copy that arrives counts."""
     latency = Conditions().latency
     copies = max(1, ceil(log(1 - share) / log(loss))) if loss > 0 else 1
     # Each copy comes within a part u of the latest time with probability (1 - loss) * u.
@@ -58,7 +60,7 @@ def latency_ms(loss: float, share: float = SHARE) -> float:
 
 
 def expected_copies(others: int, loss: float) -> float:
-    """Return the mean number of sendings of a message until all others have it."""
+    """Return the mean number of times that a message is sent until all others have it."""
     copies, still_missing = 0.0, 1.0
     lost = 1.0
     while still_missing > _NEGLIGIBLE:

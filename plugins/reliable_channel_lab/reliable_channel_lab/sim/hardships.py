@@ -1,6 +1,6 @@
-"""Hardships of a whole group in a comparison, added to the scenario of a cell.
+"""Hardships of a whole group in a comparison, which are added to the scenario of a cell.
 
-The messages and the fates of their copies do not change.
+Hardships change neither the messages nor the losses of their copies.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -16,17 +16,19 @@ DEAF_MS: Final = 3_000
 
 
 def wrong_clocks(scenario: Scenario) -> Scenario:
-    """Set a third of the clocks ten minutes fast, and a third ten minutes slow."""
+    """Set the clocks of a third of the participants ten minutes fast, and of a third ten minutes
+    slow."""
     by_ms = (WRONG_BY_MS, -WRONG_BY_MS, 0)
     jumps = (ClockJump(0, n, by_ms[n % 3]) for n in range(scenario.participants) if by_ms[n % 3])
     return replace(scenario, faults=(*scenario.faults, *jumps))
 
 
 def bursts(scenario: Scenario) -> Scenario:
-    """Make each participant deaf for 3 s of every 15 s, until some time after the last message.
+    """Let each participant receive nothing for 3 s of every 15 s, until some time after the last
+    message.
 
-    A message that was sent before and arrives then is received, because latency is below a tenth of
-    it.
+    A message sent just before a participant is cut off is still received, because its latency is
+    short.
     """
     ends_ms = scenario.writes[-1].at_ms + DEAF_EVERY_MS
     random = Random(f"{scenario.seed} bursts")
@@ -46,4 +48,5 @@ HARDSHIPS: Final[Mapping[str, Callable[[Scenario], Scenario]]] = {
     "wrong clocks": wrong_clocks,
     "bursts": bursts,
 }
-"""Hardships by the text after the comma in a scenario's name. Empty for no hardship."""
+"""Hardships by name, which follows the comma in a scenario's name. The empty name stands for no
+hardship."""

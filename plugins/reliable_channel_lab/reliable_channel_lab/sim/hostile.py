@@ -1,4 +1,4 @@
-"""Dishonest participant with the key of the channel."""
+"""Dishonest participant that has the key of the channel."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -17,12 +17,12 @@ from .scenario import Attack
 from .timeline import Timeline
 
 HEARD: Final = 500
-"""Number of packets that it remembers, to use them against their senders."""
+"""Number of received packets that the attacker remembers and uses against their senders."""
 HOUR_MS: Final = 3_600_000
 
 
 class Attacker:
-    """Participant that receives everything on the network, and sends what no honest participant
+    """Participant that receives all messages, and sends messages that no honest participant
     sends."""
 
     def __init__(

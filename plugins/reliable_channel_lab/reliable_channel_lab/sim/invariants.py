@@ -1,7 +1,7 @@
-"""Promises of the core, checked after every step at every participant.
+"""Promises of the core, which are checked after every step of every participant.
 
-A check costs about as much as the change, so it can run after each of millions of steps. The checks
-are written independently and never ask the core for results of the tested code.
+A check costs about as much as the step, so it can run millions of times. The checks are separate
+code, which never uses results of the tested code.
 """
 
 from collections.abc import Callable, Sequence
@@ -39,21 +39,20 @@ from .world import Observer
 
 BROADCASTS: Final = 60
 BROADCASTS_PER_MINUTE: Final = 30
-"""Maximum number of broadcasts of one participant: for each existing message, and for each
-minute."""
+"""Maximum number of a participant's broadcasts per existing message, and per minute."""
 _NEW: Final = (Outcome.DELIVERED, Outcome.PARKED)
 
 
 def spec_t_req(participant_id: str, message_id: str, now_ms: int, options: RepairOptions) -> int:
-    """Return T_req of the SDS-R guide, §1, implemented a second time."""
+    """Return T_req as in the SDS-R guide, §1, from a second implementation."""
     digest = sha256((participant_id + message_id).encode()).digest()
     span = options.t_max_ms - options.t_min_ms
     return now_ms + options.t_min_ms + int.from_bytes(digest[:8]) % max(1, span)
 
 
 class Watch(Observer[SdsProtocol]):
-    """Check of one participant across its restarts. The promises of the engine have separate
-    judges."""
+    """Checks of one participant, which continue after its restarts. Separate judges check the
+    promises of the engine."""
 
     reads_log = True
 
@@ -117,7 +116,7 @@ class Watch(Observer[SdsProtocol]):
     # -- what happens ------------------------------------------------------------------------------
 
     def started(self, core: SdsProtocol) -> None:
-        """Begin with a process without any state."""
+        """Begin the checks of a process that has no state."""
         self._forget()
         self._ledger.forget_holder(self.number)
         self._limits = BufferLimits(core, self._ledger.reached.full, self._violated)
@@ -128,8 +127,7 @@ class Watch(Observer[SdsProtocol]):
         self._payloads.forget_requests_of(self.name)
 
     def restarted(self, core: SdsProtocol) -> None:
-        """Begin with a process that starts from the disk: everything that was released before, and
-        nothing else."""
+        """Begin the checks of a process that restarts with all released steps from its disk."""
         self._ledger.reached.add("participant: restarted")
         self._redelivery.restarted()
         self._results.restarted(core.outgoing_buffer.entries.keys())
@@ -151,8 +149,9 @@ class Watch(Observer[SdsProtocol]):
         self.check_log(core)
 
     def rolled_back(self, core: SdsProtocol) -> None:
-        """Begin with a process that starts from an older state. Later released messages count as
-        unknown, so they may be delivered again. The content of the state must be unchanged."""
+        """Begin the checks of a process that starts from an older state. Messages released after
+        the older state count as unknown, so they may be delivered again. The content of the older
+        state must be unchanged."""
         self._ledger.reached.add("participant: rolled_back")
         entries = list(core.log)
         self._forget()
@@ -179,11 +178,11 @@ class Watch(Observer[SdsProtocol]):
         self._go_on(core)
 
     def repeated(self) -> None:
-        """Check that unconfirmed events were emitted again."""
+        """Check that all unconfirmed events were emitted again."""
         self._redelivery.repeated()
 
     def lost_disk(self) -> None:
-        """Note that the state on disk is unreadable."""
+        """Note that the participant's state on disk is unreadable."""
         self._spending.forget()
 
     def left(self) -> None:
@@ -191,17 +190,17 @@ class Watch(Observer[SdsProtocol]):
         self._ledger.forget_holder(self.number)
 
     def sent(self, core: SdsProtocol, payload: bytes, accepted: Accepted) -> None:
-        """Note that the engine accepted a message to send."""
+        """Note that the engine accepted a message for sending."""
         self._results.sent(accepted)
         self._unaccepted[accepted.message_ids[0]] = payload
         self._filter.inserted.extend(accepted.message_ids)
 
     def answered(self, accepted: Accepted) -> None:
-        """Note that the application learned that its message is accepted."""
+        """Note that the application learned that the engine accepted its message."""
         self._results.answered(accepted)
 
     def confirmed(self, event: AnyEvent) -> None:
-        """Note that a confirmation of the application is on disk."""
+        """Note that the application's confirmation of an event is on disk."""
         self._redelivery.confirmed(event)
         self._arrivals.confirmed(event)
 
@@ -224,7 +223,7 @@ class Watch(Observer[SdsProtocol]):
     def published(
         self, core: SdsProtocol, outgoing: Outgoing, message_hash: bytes, now_ms: int
     ) -> None:
-        """Check a sent message: its contents must be true."""
+        """Check that the contents of a sent message are true."""
         self._results.published(outgoing, message_hash)
         self._spending.published(outgoing, now_ms)
         message = self._profile.codec.decode(outgoing.data)
@@ -265,7 +264,7 @@ class Watch(Observer[SdsProtocol]):
                     self._violated("a proof of receipt is believed", message_id, detail)
 
     def took(self, data: bytes, arrival: Arrival) -> None:
-        """Note that received messages now survive a crash."""
+        """Note that a received message is on disk, and so survives a crash."""
         if arrival.outcome in _NEW:
             self._took(self._profile.codec.decode(data))
 
@@ -298,7 +297,7 @@ class Watch(Observer[SdsProtocol]):
                     self._took(message)
 
     def emitted(self, core: SdsProtocol, event: AnyEvent | Logged) -> str | None:
-        """Check an emitted event. Return a text for the trace."""
+        """Check an event that the engine emitted. `emitted` returns a text for the trace."""
         self._ledger.reached.event(event)
         if isinstance(event, MessageReconciled):
             # Each time, as the core does: one that made room while parked comes again.
@@ -344,7 +343,8 @@ class Watch(Observer[SdsProtocol]):
         now_ms: int,
         is_waiting: Callable[[str], bool],
     ) -> None:
-        """Check the end of a step. `is_waiting` tells if an own message waits for the transport."""
+        """Check the state at the end of a step. `is_waiting` returns True if an own message still
+        waits for the transport."""
         self._arrivals.stepped()
         clock_ms = core.clock.value
         if clock_ms < self._clock_ms or clock_ms < self._newest_ms:
@@ -455,7 +455,7 @@ class Watch(Observer[SdsProtocol]):
     # -- now and then ------------------------------------------------------------------------------
 
     def check_log(self, core: SdsProtocol) -> None:
-        """Check that the log equals the emitted events, in order."""
+        """Check that the message log equals the emitted events, in order."""
         entries = list(core.log)
         if [entry.message_id for entry in entries] != self.window:
             detail = f"{len(entries)} entries, {len(self.window)} in the window"
@@ -472,7 +472,7 @@ class Watch(Observer[SdsProtocol]):
                 )
 
     def check_segments(self, is_waiting: bool) -> None:
-        """Check that only incomplete payloads are kept, and not for too long."""
+        """Check that only incomplete payloads are stored, and not for too long."""
         self._arrivals.check(self._ledger.now_ms(), is_waiting=is_waiting)
 
     def check_settled(self) -> None:
@@ -480,7 +480,7 @@ class Watch(Observer[SdsProtocol]):
         self._results.check_end()
 
     def acknowledged(self) -> list[str]:
-        """Return the own messages that count as received."""
+        """Return the participant's messages that count as received by others."""
         return self._results.acknowledged()
 
     def _require(self, holds: bool, invariant: str, message_id: str, detail: str) -> None:
@@ -492,6 +492,6 @@ class Watch(Observer[SdsProtocol]):
 
 
 class Watched(Participant[SdsProtocol]):
-    """Participant that is checked."""
+    """Participant whose steps are checked."""
 
     watch: Watch

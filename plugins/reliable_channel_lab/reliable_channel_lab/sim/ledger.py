@@ -1,5 +1,4 @@
-"""Truth about a simulated group, independent of its participants: its messages, their references,
-and the participants that received them."""
+"""True state of a simulated group, with all messages, their references, and their receivers."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from reliable_channel.sds import Message
 from .sometimes import Reached
 
 Fail = Callable[[str, str, str], NoReturn]
-"""Function that reports a broken promise: its name, the message, and the event."""
+"""Function that reports a broken promise, with its name, the message and the event."""
 
 
 class InvariantViolated(Exception):
@@ -32,7 +31,7 @@ class InvariantViolated(Exception):
 
 @dataclass(slots=True)
 class Record:
-    """Message as it was first on the wire."""
+    """Message as it was first broadcast."""
 
     message_id: str
     sender_id: str
@@ -40,17 +39,19 @@ class Record:
     content: bytes
     dependencies: frozenset[str]
     token: int
-    """Random token. The XOR of the tokens of some messages identifies the set."""
+    """Random number of the message. The XOR of the numbers of several messages identifies the set
+    of these messages."""
     holders: int = 0
-    """Bits of the participants besides the sender that have received it and not lost it since."""
+    """Participants except the sender that have the message now, as the bits of a number."""
     sender_knew: int | None = None
-    """Messages that its sender knew when it made it (`Watch.knowledge`)."""
+    """Messages that the sender knew when it sent this message (`Watch.knowledge`)."""
     received: bool = False
-    """True if a participant besides the sender ever had it."""
+    """True if a participant other than the sender has ever had the message."""
 
 
 class Ledger:
-    """All messages of the group, by id and content. A forged id makes another message."""
+    """Messages of the whole group, by message id and content. A message with a forged id counts as
+    a separate message."""
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self.now_ms = now_ms
@@ -65,7 +66,8 @@ class Ledger:
         return iter(self._records.values())
 
     def enter(self, message: Message) -> Record | None:
-        """Note a message on the wire. Return None for a message without application content."""
+        """Note a message that was broadcast. For a message without application content, `enter`
+        returns None."""
         content = message.content
         if not content or message.lamport_timestamp is None:
             return None
@@ -87,6 +89,6 @@ class Ledger:
         return self._records.get((message_id, content))
 
     def forget_holder(self, number: int) -> None:
-        """Note that a participant lost its whole state."""
+        """Note that a participant has lost its whole state."""
         for record in self._records.values():
             record.holders &= ~(1 << number)

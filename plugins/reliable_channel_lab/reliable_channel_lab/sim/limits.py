@@ -1,4 +1,4 @@
-"""Judge of one core's buffers: each keeps its limit."""
+"""Judge of one core's buffers, each of which must keep its limit."""
 
 from collections.abc import Callable
 from typing import Final
@@ -11,7 +11,8 @@ KEPT: Final = "buffers keep their limits"
 
 
 class BufferLimits:
-    """Buffers of a core, with their limits. `full` is called with full ones."""
+    """Buffers of a core, with their limits. `full` is called with the names of buffers that are
+    full."""
 
     def __init__(self, core: SdsProtocol, full: Callable[[str], None], fail: Fail) -> None:
         self._core, self._full, self._fail = core, full, fail
@@ -30,7 +31,7 @@ class BufferLimits:
         )
 
     def check(self) -> None:
-        """Check the number of entries in each buffer, at no cost."""
+        """Check that no buffer has more entries than its limit."""
         for name, held, limit in self._gauges:
             if (count := len(held)) < limit:
                 continue
@@ -40,7 +41,7 @@ class BufferLimits:
                 self._fail(KEPT, "", f"{name} holds {count} > {limit}")
 
     def check_sizes(self) -> None:
-        """Check the size of the buffers in bytes."""
+        """Check that no buffer has more bytes than its limit."""
         core, limits = self._core, self._core.options.limits
         cached, most = core.statistics().repair_cache_bytes, core.options.repair.cache_bytes
         if cached > most:

@@ -1,7 +1,7 @@
-"""Liveness mode: only a majority heals, and it must make progress.
+"""Liveness mode, in which only a majority is reconnected and must make progress.
 
-In the ordinary mode all faults end, so it never shows a group that waits for something lost. Here a
-minority stays cut off, in one direction or both, and Store may stay away.
+In the ordinary mode all faults end, so no group ever waits for something that is lost. In this mode
+a minority stays cut off, in one direction or both, and Store may stay away.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,18 +29,17 @@ from .timeline import Timeline
 PROGRESS: Final = "a majority that is healed makes progress"
 LEAST_PARTICIPANTS: Final = 3
 ROUNDS: Final = 3
-"""Number of messages that each participant writes after healing, including those outside the
-majority."""
+"""Number of messages that each participant writes after the majority is reconnected."""
 PAUSE_MS: Final = 5_000
-"""Pause between two of these messages."""
+"""Pause between two messages of a participant after the majority is reconnected."""
 LOOK_EVERY_MS: Final = 5_000
 
 
 def draw_liveness(seed: int) -> Scenario:
-    """Return the scenario of a seed in which only a majority heals.
+    """Return the scenario of a seed in which only a majority is reconnected.
 
-    It is drawn separately, so that the same seed without it does not change. Messages refer to all
-    earlier ones, because with fewer references equal logs are not promised.
+    The mode has random numbers of its own, so the ordinary scenario of the seed stays the same.
+    Messages refer to all earlier messages, because fewer references do not promise equal logs.
     """
     scenario, random = draw_scenario(seed), Random(f"{seed} liveness")
     count = max(LEAST_PARTICIPANTS, scenario.participants)
@@ -72,7 +71,7 @@ def _lasting(at_ms: int, outside: tuple[int, ...], random: Random) -> Iterator[F
 
 
 class Majority:
-    """Healed participants, and the demands on them."""
+    """Participants that are reconnected, and the checks of their progress."""
 
     def __init__(
         self,
@@ -86,10 +85,10 @@ class Majority:
         self._members = [participants[number] for number in scenario.majority]
 
     def demand_progress(self, check: Callable[[], None]) -> int:
-        """Let participants write messages, and wait until all members have the messages of each
-        other.
+        """Let all participants write messages, and wait until the majority has each other's
+        messages.
 
-        `check` compares whole logs. Return the duration (ms).
+        `check` compares whole message logs. `demand_progress` returns the duration (ms).
 
         Raises:
             InvariantViolated: it took longer than it may.

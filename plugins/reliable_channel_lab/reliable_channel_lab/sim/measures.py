@@ -1,7 +1,7 @@
-"""Costs and quality of a run, as flat records of numbers from `metering.py`.
+"""Costs and quality of a run, as flat records of numbers that `metering.py` measures.
 
-Times are virtual milliseconds, and bytes those of the payloads of Waku messages. A broadcast counts
-once, at its sender, however often the network passes it on.
+Times are virtual milliseconds, and bytes count the payloads of Waku messages. A broadcast counts
+once, at its sender, however often the network forwards the message.
 """
 
 from collections.abc import Sequence
@@ -13,43 +13,46 @@ from reliable_channel.sds.events import OutgoingKind
 
 @dataclass(frozen=True, slots=True)
 class Measures:
-    """Figures of one run. Percentiles use the nearest rank, and are None without values."""
+    """Figures of one run of a sync protocol. Percentiles use the nearest rank, and are None if
+    there are no values."""
 
     messages: int
-    """Messages that applications sent."""
+    """Number of messages that applications sent."""
     due: int
-    """Promised deliveries: each message to each other participant of its channel."""
+    """Number of promised deliveries, of each message to each other participant of its channel."""
     delivered: int
     repeated: int
-    """Repeated deliveries of the same message (0 is promised)."""
+    """Number of repeated deliveries of the same message (0 is promised)."""
     different_logs: int
-    """Participants whose log differs from that of their channel's first participant, at the end."""
+    """Number of participants whose final log differs from that of their channel's first
+    participant."""
     lost: int
-    """Number of messages that were emitted as lost."""
+    """Number of messages that the channel reported as lost."""
     rejected: int
     failed: int
-    """Messages whose sender gave up without an acknowledgement."""
+    """Number of messages whose sender gave up without an acknowledgement."""
     acknowledged: int
 
     latency_mean_ms: float | None
-    """Times from `send` to the delivery to an application."""
+    """Mean time from `send` to the delivery to an application (ms)."""
     latency_p50_ms: int | None
     latency_p95_ms: int | None
     latency_p99_ms: int | None
     latency_max_ms: int | None
     noticed: int
-    """Number of times that a participant learned of a missing message."""
+    """Number of times that a participant learned that a message is missing."""
     notice_p50_ms: int | None
-    """Times from `send` to that moment."""
+    """Median time from `send` to learning that the message is missing (ms)."""
     notice_p95_ms: int | None
     acknowledgement_p50_ms: int | None
-    """Times from `send` until the sender knows a participant that has the message."""
+    """Median time from `send` until the sender knows a participant that has the message (ms)."""
     acknowledgement_p95_ms: int | None
 
     busy_ms: int
-    """Time from the first message until all participants had all messages and none waited."""
+    """Time from the first message until all participants have all messages and nothing waits
+    (ms)."""
     content_messages: int
-    """Broadcasts of this kind while the group was busy (`OutgoingKind`)."""
+    """Number of content messages that were broadcast while the group was busy (`OutgoingKind`)."""
     content_bytes: int
     retry_messages: int
     retry_bytes: int
@@ -60,31 +63,31 @@ class Measures:
     sync_messages: int
     sync_bytes: int
     joining_messages: int
-    """Broadcasts before the first message."""
+    """Number of broadcasts before the first message."""
     joining_bytes: int
     idle_ms: int
     idle_messages: int
-    """Broadcasts after the busy time."""
+    """Number of broadcasts after the busy time of the group."""
     idle_bytes: int
 
     store_by_hash: int
-    """Store queries for messages by hash, from the first message on."""
+    """Number of Store queries by message hash, from the first message on."""
     store_by_time: int
-    """Store queries for all messages of a time span."""
+    """Number of Store queries for all messages of a time span."""
     store_messages: int
-    """Messages that Store returned."""
+    """Number of messages that Store returned."""
     store_bytes: int
     receives: int
-    """Messages given to cores, which is the cost of simulating the run."""
+    """Number of messages that cores received, which determines the cost of simulating the run."""
 
     @property
     def delivery_probability(self) -> float:
-        """Share of the promised deliveries that were made."""
+        """Share of the promised deliveries that happened."""
         return self.delivered / self.due if self.due else 1.0
 
     @property
     def wire_bytes(self) -> int:
-        """Broadcasts of all kinds while the group was busy."""
+        """Bytes of all broadcasts while the group was busy."""
         return sum(getattr(self, f"{kind.value}_bytes") for kind in KINDS)
 
     @property
@@ -93,7 +96,7 @@ class Measures:
 
     @property
     def bytes_per_message(self) -> float:
-        """Bytes of broadcasts for each message that all participants received."""
+        """Bytes of broadcasts per message that all participants received."""
         return self.wire_bytes / max(1.0, self.messages * self.delivery_probability)
 
     @property
@@ -102,57 +105,57 @@ class Measures:
 
     @property
     def acknowledged_p95_ms(self) -> int | None:
-        """Alias of `acknowledgement_p95_ms`."""
+        """95th percentile of the acknowledgement time (ms), under a second name."""
         return self.acknowledgement_p95_ms
 
     @property
     def store_requests(self) -> int:
-        """Store queries of both kinds."""
+        """Number of Store queries by hash and by time together."""
         return self.store_by_hash + self.store_by_time
 
     @property
     def idle_bytes_per_hour(self) -> float:
-        """Bytes broadcast in a quiet group."""
+        """Bytes that a quiet group broadcasts per hour."""
         return self.idle_bytes * 3_600_000 / self.idle_ms if self.idle_ms else 0.0
 
     @property
     def idle_messages_per_minute(self) -> float:
-        """Number of broadcasts in a quiet group."""
+        """Number of broadcasts of a quiet group per minute."""
         return self.idle_messages * 60_000 / self.idle_ms if self.idle_ms else 0.0
 
     @property
     def is_kept(self) -> bool:
-        """True if the promise was kept: all messages to all participants, once, in equal logs."""
+        """True if all participants got all messages exactly once, in equal logs."""
         return self.delivered == self.due and not self.repeated and not self.different_logs
 
     def row(self) -> dict[str, Any]:
-        """Return all numbers by name, derived ones included, in a fixed order."""
+        """Return all numbers by name, derived numbers included, in a fixed order."""
         derived = {name: getattr(self, name) for name in _DERIVED}
         return {**asdict(self), **derived}
 
 
 @dataclass(frozen=True, slots=True)
 class RepairMeasures:
-    """Cost of fetching missing messages. It is not part of `Measures`, because not all sync
-    protocols know missing messages by reference (MVDS does not)."""
+    """Cost of fetching missing messages in a run. MVDS has no references to missing messages, so
+    these figures are not part of `Measures`."""
 
     recovered: int
-    """Number of times that a missing message arrived."""
+    """Number of times that a missing message arrived later."""
     given_up: int
-    """Number of messages that were emitted as lost."""
+    """Number of messages that the channel reported as lost."""
     missing_mean_ms: float | None
-    """Times for which these messages were missing."""
+    """Mean time for which missing messages were missing (ms)."""
     missing_p95_ms: int | None
     store_requests: int
-    """Store queries from the first message on, answered or not."""
+    """Number of Store queries from the first message on, answered or not."""
     requests: int
-    """Messages with requests to other participants."""
+    """Number of messages that request missing messages from other participants."""
     answers: int
-    """Broadcasts that answer requests."""
+    """Number of broadcasts that answer repair requests."""
 
     @property
     def missing(self) -> int:
-        """Missing messages, arrived or lost."""
+        """Number of missing messages, arrived later or lost."""
         return self.recovered + self.given_up
 
 
@@ -163,7 +166,7 @@ _DERIVED: Final = tuple(
 
 
 def mean(values: Sequence[int]) -> float | None:
-    """Return a value to one decimal place, or None."""
+    """Return the mean of values, rounded to one decimal place, or None without values."""
     return round(sum(values) / len(values), 1) if values else None
 
 

@@ -1,6 +1,6 @@
-"""Meter of a run of any sync protocol, which makes the records of `measures.py`.
+"""Meter of a run of any sync protocol, which makes the records in `measures.py`.
 
-The probes of the participants, and Store, report to a `Meter` during the run.
+The probes of the participants, and the simulated Store, report to a `Meter` during the run.
 """
 
 from array import array
@@ -35,22 +35,22 @@ _EVENTS: Final = (MessageLost, MessageRejected, DeliveryFailed, RepairRequested)
 
 
 class Phase(Enum):
-    """Phases of a run, which are counted separately."""
+    """Phase of a run, for separate counts of its messages."""
 
     JOINING = "joining"
-    """Before the first message: all participants arrive and announce themselves."""
+    """Time before the first message, when all participants arrive and announce themselves."""
     BUSY = "busy"
-    """Busy time: until all participants have all messages, and know it."""
+    """Time until all participants have all messages and know that they have them."""
     IDLE = "idle"
-    """Quiet time: only sync messages are sent."""
+    """Quiet time, in which participants send only sync messages."""
 
 
 class TooMuchWork(Exception):
-    """A run took more work than allowed."""
+    """Error that a run needed more work than allowed."""
 
 
 class Meter:
-    """Meter of a run with one channel or several, one after the other or side by side."""
+    """Meter of a run with one channel or several channels."""
 
     def __init__(self, *, max_receives: int | None = None) -> None:
         self.phase = Phase.JOINING
@@ -68,18 +68,18 @@ class Meter:
         self._given = self._given_bytes = self._unanswered = 0
 
     def store_failed(self) -> None:
-        """Note a Store query without an answer."""
+        """Note that Store did not answer a query."""
         self._unanswered += self.phase is not Phase.JOINING
 
     def store_answered(self, query: Query, answer: Sequence[Packet]) -> None:
-        """Note a Store query with its answer."""
+        """Note that Store answered a query."""
         if self.phase is not Phase.JOINING:
             self._asked[type(query)] += 1
             self._given += len(answer)
             self._given_bytes += sum(len(packet.data) for packet in answer)
 
     def measures(self) -> Measures:
-        """Return the measures so far."""
+        """Return the costs and quality measured so far."""
         latencies, notices, acks = map(
             sorted, (self._latencies, self._notices, self._acknowledgements)
         )
@@ -123,7 +123,7 @@ class Meter:
         )
 
     def repair(self) -> RepairMeasures:
-        """Return the measures of repair so far."""
+        """Return the costs of repair measured so far."""
         missing_ms = sorted(self._missing_ms)
         return RepairMeasures(
             recovered=len(missing_ms),
@@ -142,7 +142,7 @@ class Meter:
     # -- from the channels -------------------------------------------------------------------------
 
     def count_promises(self, messages: int, due: int, delivered: int) -> None:
-        """Note that a channel ended, with its duties and results."""
+        """Note the promised and the actual deliveries of a channel that ended."""
         self._messages += messages
         self._due += due
         self._delivered += delivered
@@ -162,7 +162,7 @@ class Meter:
         self._sent_bytes[self.phase, outgoing.kind] += len(outgoing.data)
 
     def count_event(self, event: AnyEvent | Logged) -> None:
-        """Note an event to an application."""
+        """Note an event that an application received."""
         if isinstance(event, _EVENTS):
             self._events[type(event)] += 1
 
@@ -178,16 +178,16 @@ class Meter:
         self._notices.append(after_ms)
 
     def count_recovery(self, missing_for_ms: int) -> None:
-        """Note that a missing message arrived after this time."""
+        """Note that a missing message arrived after the given time."""
         self._missing_ms.append(missing_for_ms)
 
     def count_acknowledgement(self, after_ms: int) -> None:
-        """Note that a sender learned that its message arrived."""
+        """Note that a sender learned that another participant has its message."""
         self._acknowledgements.append(after_ms)
 
 
 class Channel:
-    """Messages of one channel, for its participants' meters."""
+    """Messages of one channel, for the probes of its participants."""
 
     def __init__(self, meter: Meter, now_ms: Callable[[], int]) -> None:
         self.meter, self.now_ms = meter, now_ms
@@ -196,21 +196,21 @@ class Channel:
         self.sent_ms: list[int] = []
 
     def add(self, message_id: str, sent_ms: int) -> int:
-        """Note that a message was accepted. Return its number."""
+        """Note that a message was accepted, and return the message's number."""
         self.numbers[message_id] = number = len(self.sent_ms)
         self.sent_ms.append(sent_ms)
         return number
 
     def find(self, message_id: str) -> tuple[int, int] | None:
-        """Return the number of a message and its age, or None if it was never sent."""
+        """Return the number and the age of a message, or None if it was never sent."""
         if (number := self.numbers.get(message_id)) is None:
             return None
         return number, self.now_ms() - self.sent_ms[number]
 
 
 class Probe(Observer[SyncCore]):
-    """Meter of one participant across its restarts. Sets of messages are whole numbers with a bit
-    for each message, so that ten thousand participants fit into memory."""
+    """Meter of one participant, which continues after restarts. Sets of messages are bits of whole
+    numbers, so that ten thousand participants fit into memory."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel, self._meter = channel, channel.meter
@@ -222,11 +222,12 @@ class Probe(Observer[SyncCore]):
         self._sent_ms: dict[str, int] = {}
 
     def started(self, core: SyncCore) -> None:
-        """Begin with an empty log: all messages must be delivered again, own ones included."""
+        """Note that the participant has an empty log, so that all messages must be delivered
+        again."""
         self.has = 0
 
     def sent(self, core: SyncCore, payload: bytes, accepted: Accepted) -> None:
-        """Note that a message of the application was accepted, and start its time."""
+        """Note that a message was accepted, and start measuring its time."""
         self._sent_ms[accepted.message_ids[0]] = self._channel.now_ms()
 
     def received(self, core: SyncCore, data: bytes, arrival: Arrival) -> None:

@@ -1,4 +1,4 @@
-"""Simulated network in which each copy of a message has its own fate."""
+"""Simulated network in which each copy of a message is delayed or lost separately."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,17 +12,19 @@ from .scenario import Conditions, Latency, Partition
 from .timeline import Timeline
 
 STORE: Final = -1
-"""Number of Store, which receives like a participant outside all islands."""
+"""Number that stands for Store, which receives like a participant outside all islands."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Packet:
-    """Message on the wire. All receivers share the object."""
+    """Message on the network, with its hash and timestamp. All receivers of a broadcast share one
+    `Packet` object."""
 
     data: bytes
     message_hash: bytes
     timestamp_ms: int
-    """Time by the sender's clock. Store orders messages by it."""
+    """Time when the message was sent, by the sender's clock. Store returns messages in order of
+    their senders' timestamps."""
     kind: OutgoingKind
 
     @property
@@ -32,7 +34,8 @@ class Packet:
 
 
 def packet(data: bytes, timestamp_ms: int, kind: OutgoingKind = OutgoingKind.CONTENT) -> Packet:
-    """Wrap bytes. As in Waku, the hash covers the timestamp."""
+    """Return a packet that contains the given bytes. As in Waku, the hash of a packet depends on
+    its timestamp."""
     digest = sha256(timestamp_ms.to_bytes(8, signed=True) + data).digest()
     return Packet(data, digest, timestamp_ms, kind)
 
@@ -44,8 +47,8 @@ class Station(Protocol):
 
 
 def draw_ms(latency: Latency, random: Random) -> int:
-    """Return a random duration. It uses only products of floats, because powers can differ between
-    machines."""
+    """Return a random duration from a distribution (ms). `draw_ms` only multiplies floats, because
+    powers can differ between machines."""
     share = uniform = random.random()
     for _ in range(latency.skew - 1):
         share *= uniform
@@ -53,7 +56,7 @@ def draw_ms(latency: Latency, random: Random) -> int:
 
 
 class Network:
-    """Network that passes each station's broadcast to all others."""
+    """Network that passes each broadcast to all participants except the sender."""
 
     def __init__(self, timeline: Timeline, conditions: Conditions, random: Random) -> None:
         self.conditions = conditions
@@ -64,7 +67,7 @@ class Network:
         self._random = random
 
     def broadcast(self, sender: int, sent: Packet) -> None:
-        """Pass a message to all except its sender, under the conditions of the time."""
+        """Pass a message to all participants except its sender, under the present conditions."""
         conditions, random, at = self.conditions, self._random, self._timeline.at
         loss, duplication = conditions.loss, conditions.duplication
         now_ms = self._timeline.now_ms

@@ -1,4 +1,5 @@
-"""Simulated participant with its clock, node and disk, across all of its processes."""
+"""Simulated participant with its clock, node and disk, which survive the participant's
+processes."""
 
 from random import Random
 from typing import Final, Generic
@@ -22,7 +23,7 @@ NANOSECONDS: Final = 1_000_000
 
 
 class Participant(Generic[C]):
-    """Participant, absent until `start` and after `stop`."""
+    """Participant that is absent before `start` and after `stop`."""
 
     def __init__(
         self,
@@ -60,13 +61,13 @@ class Participant(Generic[C]):
 
     @property
     def core(self) -> C | None:
-        """Core of its process, or None."""
+        """Core of the participant's process, or None without a process."""
         return None if self.process is None else self.process.driver.core
 
     # -- life --------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start the process, from the disk if there is one."""
+        """Start a process of the participant, from the disk if it has one."""
         if self.process is not None or self._has_left:
             return
         self._starts += 1
@@ -134,7 +135,8 @@ class Participant(Generic[C]):
         return SimulatedDriver(*place, core, engine, now_ns=clock, wall_ns=self._wall_ns)
 
     def stop(self) -> None:
-        """End the process. Data that was only in memory is lost."""
+        """End the process of the participant. Data that was only in the process's memory is
+        lost."""
         if self.process is not None:
             self._has_lost_what_was_at_risk = self.process.end()
             self.process = None
@@ -142,26 +144,27 @@ class Participant(Generic[C]):
             self._note("stops")
 
     def damage_disk(self, damage: Damage, writes: int) -> None:
-        """End the process, and damage its disk."""
+        """End the process of the participant, and damage the disk."""
         self.stop()
         if self._disk is not None:
             self._note(f"has a damaged disk: {damage.value} {writes}")
             self._disk.damage(damage, writes)
 
     def fill_disk(self, is_full: bool) -> None:
-        """Fill the disk, or free it again."""
+        """Fill the participant's disk, or free space on it."""
         if self._disk is not None:
             self._note(f"has a disk that is {'full' if is_full else 'usable again'}")
             self._disk.is_full = is_full
 
     def leave(self) -> None:
-        """Leave permanently."""
+        """Leave the simulated group permanently."""
         self.stop()
         self._has_left = True
         self.watch.left()
 
     def set_clock(self, by_ms: int) -> None:
-        """Set the clock forward or back. Sleeping tasks do not notice it."""
+        """Set the participant's clock forward or back. Tasks that sleep do not notice the change of
+        the clock."""
         self.clock_skew_ms += by_ms
         self._note(f"sets its clock by {by_ms}")
 
@@ -178,11 +181,11 @@ class Participant(Generic[C]):
     # -- what it does ------------------------------------------------------------------------------
 
     def write(self) -> None:
-        """Let the application send a message."""
+        """Let the participant's application send a message."""
         self._application.write()
 
     def hear(self, arrived: Packet) -> None:
-        """Receive a message from the network."""
+        """Receive a message that another participant broadcast."""
         if self.process is not None and not self._node.is_away:
             self.process.hear(arrived)
 

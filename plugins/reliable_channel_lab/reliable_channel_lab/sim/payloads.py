@@ -1,4 +1,5 @@
-"""Judge of payloads: each arrives whole, once, and unchanged, in any number of segments."""
+"""Judge of payloads, each of which must arrive whole, once and unchanged, in any number of
+segments."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -26,7 +27,7 @@ class Payload:
 
 
 class Payloads:
-    """All payloads that a group accepted."""
+    """Payloads that the group accepted for sending."""
 
     def __init__(self) -> None:
         self._of_segment: dict[str, Payload] = {}
@@ -44,17 +45,17 @@ class Payloads:
         return self._of_segment.get(message_id)
 
     def with_hash(self, sender_id: str, digest: bytes) -> list[Payload]:
-        """Return the long payloads of a sender with this hash."""
+        """Return the long payloads of a sender that have this hash."""
         return self._long.get((sender_id, digest), [])
 
     def forget_requests_of(self, sender_id: str) -> None:
-        """Note that a participant lost its state, and may send accepted payloads again."""
+        """Note that a participant lost its state, and may send its accepted payloads again."""
         mine = [each for each in self._of_segment.values() if each.sender_id == sender_id]
         self._forgotten.update((sender_id, payload.content) for payload in mine)
 
     def may_repeat(self, payload: Payload) -> bool:
-        """Return True if its sender lost the record of its acceptance, and may have sent it
-        again."""
+        """Return True if the sender may have sent a payload twice, because it lost the record of
+        it."""
         return (payload.sender_id, payload.content) in self._forgotten
 
 
@@ -66,14 +67,14 @@ class _Half:
 
 
 class Arrivals:
-    """Payloads that one participant received, across its restarts."""
+    """Payloads that one participant received, also in earlier processes."""
 
     def __init__(self, payloads: Payloads, timeout_ms: int, fail: Fail) -> None:
         self._payloads, self._timeout_ms, self._fail = payloads, timeout_ms, fail
         self.started()
 
     def started(self) -> None:
-        """Begin with a process without any state."""
+        """Begin with a process that has no state."""
         self._got: set[tuple[str, bytes]] = set()
         self._halves: dict[str, _Half] = {}
         """Long payloads of which segments were delivered, by the first segment's id."""
@@ -84,7 +85,7 @@ class Arrivals:
         self._is_sure = True
 
     def restarted(self, now_ms: int) -> None:
-        """Begin with a process that starts from the disk, and waits anew for missing segments."""
+        """Begin with a process that starts from its disk, and waits again for missing segments."""
         for first_id, dropped in self._dropped.items():
             self._half(first_id, now_ms).message_ids |= dropped.message_ids
         self._dropped.clear()
@@ -92,13 +93,13 @@ class Arrivals:
             half.newest_ms = now_ms
 
     def rolled_back(self) -> None:
-        """Begin with a process that starts from an older state. Its incomplete payloads are
-        unknown."""
+        """Begin with a process that starts from an older state. Which payloads were incomplete in
+        the older state is not known."""
         self.started()
         self._is_sure = False
 
     def emitted(self, event: AnyEvent | Logged, now_ms: int, *, is_repeated: bool) -> None:
-        """Note an event that is emitted, or on disk to be emitted."""
+        """Note an event that was emitted, or that is on disk to be emitted."""
         match event:
             case Logged() if event.first_segment_id is None:
                 self._delivered(event.message_id, now_ms)
@@ -116,13 +117,13 @@ class Arrivals:
                 self._fail(HALF, first_id, f"{event.chunks} of {event.total_chunks} segments")
 
     def confirmed(self, event: AnyEvent) -> None:
-        """Note that its confirmation is on disk."""
+        """Note that the confirmation of an event is on disk."""
         if isinstance(event, PayloadDropped):
             for payload in self._payloads.with_hash(event.sender_id, event.payload_hash):
                 self._dropped.pop(payload.message_ids[0], None)
 
     def check(self, now_ms: int, *, is_waiting: bool) -> None:
-        """Check that the engine waits for missing segments, and not for too long."""
+        """Check that the engine waits for missing segments, but not for too long."""
         if self._is_sure and is_waiting != bool(self._halves):
             first_id = next(iter(self._halves), "")
             detail = f"{len(self._halves)} payloads are half there, and the rest is "
@@ -134,7 +135,7 @@ class Arrivals:
                 self._fail(ENDS, first_id, detail)
 
     def stepped(self) -> None:
-        """Check a released step: completed payloads must have been emitted."""
+        """Check after a released step that all completed payloads were emitted."""
         if self._whole is not None:
             detail = "all of its segments are delivered, and it is not"
             self._fail(WHOLE, self._whole.message_ids[0], detail)

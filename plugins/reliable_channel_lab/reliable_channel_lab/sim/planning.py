@@ -1,4 +1,4 @@
-"""Timeline of a scenario's writes and faults."""
+"""Timeline of the writes and faults in a scenario."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -25,7 +25,8 @@ from .timeline import Timeline
 
 
 class Planner:
-    """Planner of a scenario for its players. The timeline starts at the scenario's beginning."""
+    """Planner that plans the actions of a scenario. The timeline begins when the scenario
+    begins."""
 
     def __init__(
         self,
@@ -40,7 +41,7 @@ class Planner:
         self._start_ms = timeline.now_ms
 
     def add(self, scenario: Scenario) -> None:
-        """Plan the whole scenario, and start the participants that are present from the
+        """Plan all actions of the scenario, and start participants that are present from the
         beginning."""
         late = {fault.who for fault in scenario.faults if isinstance(fault, Join)}
         for fault in scenario.faults:

@@ -1,4 +1,4 @@
-"""One process of a simulated participant: an engine and its tasks, until the process dies."""
+"""Process of a simulated participant, with an engine and its tasks."""
 
 from collections.abc import Callable
 from typing import Generic
@@ -18,7 +18,8 @@ from .world import C
 
 
 class Process(Generic[C]):
-    """Process that corresponds to `runtime/runtime.py`. `end` kills it at any moment."""
+    """Process in the simulation, which corresponds to `runtime/runtime.py`. `end` can kill the
+    process at any moment."""
 
     def __init__(self, driver: SimulatedDriver[C], disk: Disk | None) -> None:
         self.driver = driver
@@ -28,8 +29,8 @@ class Process(Generic[C]):
         self._writer = None if disk is None else DiskWriter(driver, disk)
 
     def begin(self, saved: Saved | None, begin: Callable[[], None]) -> None:
-        """Start from the saved state, or without one. `begin` is called before anything is
-        released."""
+        """Start the process from the saved state, or without a state. `begin` is called before the
+        first step is released."""
         driver = self.driver
         engine, now_ms = driver.engine, driver.now_ms()
         listen_from_ms = engine.begin(saved, now_ms)
@@ -45,14 +46,16 @@ class Process(Generic[C]):
         self.catch_up(listen_from_ms)
 
     def end(self) -> bool:
-        """End the process. Return True if released data is lost."""
+        """End the process of the participant. If data of released steps is lost, `end` returns
+        True."""
         self.driver.is_over = True
         if self.driver.journal is not None:
             self.driver.journal.ended()
         return self._writer is not None and self._writer.end()
 
     def send(self, payload: bytes, key: str | None, answer: Callable[[Accepted], None]) -> None:
-        """Send a message of the application. `answer` is called when it is on disk, or refused.
+        """Send a message of the application. `answer` is called when the message is on disk or was
+        refused.
 
         Raises:
             StateError: it cannot be written.
@@ -76,19 +79,19 @@ class Process(Generic[C]):
         engine.listened(driver.now_ms())
 
     def catch_up(self, since_ms: int) -> None:
-        """Fetch all messages stored since then."""
+        """Fetch all messages that Store has received since the given time."""
         if self._searcher is not None:
             self.driver.engine.queries.catch_up(since_ms)
             self._searcher.wake()
 
     def close_journal(self) -> None:
-        """Write that the process ends regularly."""
+        """Write into the journal that the process ends regularly."""
         if self.driver.journal is not None:
             self.driver.journal.ended(self.driver.now_ms())
 
     @property
     def is_behind(self) -> bool:
-        """True if some data is not on disk yet."""
+        """True if some data of the process is not on disk yet."""
         return bool(self.driver.engine.unwritten)
 
     @property

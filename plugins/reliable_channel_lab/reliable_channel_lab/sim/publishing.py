@@ -14,8 +14,8 @@ from .network import Packet, packet
 class Publisher:
     """Publisher of one message at a time, through a node that may be slow or away.
 
-    A message is sent in the middle of its call. If the process dies or the node goes away after
-    that, the message is published without the engine's knowledge.
+    A message is sent in the middle of the publishing time. If the process dies after that, the
+    message is published, but the engine does not know.
     """
 
     def __init__(self, driver: SimulatedDriver[Any]) -> None:
@@ -27,7 +27,7 @@ class Publisher:
         driver.has_in_hand = self._has_in_hand
 
     def wake(self) -> None:
-        """Continue, if no message is on its way."""
+        """Continue with the next message, if no message is on its way."""
         if not self._is_busy:
             self._is_busy = True
             self._driver.plan(0, self._next)

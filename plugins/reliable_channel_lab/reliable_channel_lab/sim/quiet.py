@@ -1,9 +1,8 @@
-"""Group with a rare message: its sync traffic, and the time until participants notice a missing
-message.
+"""Group in which messages are rare, to measure sync traffic and the time to notice missing
+messages.
 
-It needs neither whole cores nor filters and causal histories, so 10,000 participants take seconds.
-Its members have only the real timers (`sds/sync.py`, or those of `SvsProtocol`), and send only the
-number of the newest message that they have.
+The simulation has no cores, filters or histories, so 10,000 participants take seconds. The members
+of the group have real timers, and send only the number of their newest message.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,21 +21,21 @@ from .timeline import START_MS, Timeline
 class Said:
     data: bytes
     is_sync: bool
-    """True for a sync message, False for a message."""
+    """True for a sync message, False for a message with content."""
 
 
 class QuietMember(Protocol):
     """Participant of a quiet group, reduced to its sync timer."""
 
     known: int
-    """Number of the newest message that it knows, from 1."""
+    """Number of the newest message that the participant knows, counted from 1."""
 
     def write(self, now_ms: int) -> Said: ...
 
     def hear(self, said: Said, now_ms: int) -> None: ...
 
     def recover(self, message: Said, now_ms: int) -> None:
-        """Receive a missing message, from Store or from others."""
+        """Receive a missing message, from Store or from another participant."""
         ...
 
     def next_deadline_ms(self) -> int | None:
@@ -44,7 +43,7 @@ class QuietMember(Protocol):
         ...
 
     def on_deadline(self, now_ms: int) -> Iterable[Said]:
-        """Do everything that is due: syncs, and repeated messages."""
+        """Yield all syncs and repeated messages that are due."""
         ...
 
 
@@ -53,8 +52,8 @@ MakeMember = Callable[[int, int, Random], QuietMember]
 
 
 class TimedMember:
-    """SDS member: the timer of the core, restarted by the same events as there
-    (`sds/receiving.py`)."""
+    """SDS member with the core's sync timer, which the same events restart as in
+    `sds/receiving.py`."""
 
     def __init__(
         self, schedule: str, interval_ms: int, number: int, now_ms: int, random: Random
@@ -70,7 +69,7 @@ class TimedMember:
         return Said(self._has.to_bytes(8), is_sync=False)
 
     def hear(self, said: Said, now_ms: int) -> None:
-        """Receive a message or a sync message."""
+        """Receive a message or a sync message of another member."""
         newest = int.from_bytes(said.data)
         self.known = max(self.known, newest)
         if not said.is_sync and newest > self._has:
@@ -96,30 +95,30 @@ class TimedMember:
 
 @dataclass(frozen=True, slots=True)
 class QuietGroup:
-    """Group and its course: first silence, then rounds, in each of which one member writes a
-    message and then all are silent."""
+    """Group that is silent first, and then has rounds of one message and silence each."""
 
     seed: int
     participants: int
     conditions: Conditions = field(default_factory=Conditions)
     warm_up_ms: int = 60_000
-    """Silence before the rounds. All members arrive in its first half."""
+    """Silence before the rounds (ms). All members arrive in the first half of the silence before
+    the rounds."""
     rounds: int = 5
     round_ms: int = 120_000
     recovery_ms: int = 10_000
-    """Time from noticing a missing message until it arrives, for example from Store."""
+    """Time from noticing a missing message until its arrival, for example from Store (ms)."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuietResult:
     syncs: int
-    """Sync messages that were broadcast in `span_ms`."""
+    """Number of sync messages that were broadcast during `span_ms`."""
     span_ms: int
     missed: int
-    """Number of times that a participant missed a message."""
+    """Number of times that a participant did not receive a message."""
     noticed_after_ms: Sequence[int]
-    """Times from sending a message until a participant noticed in the same round that it is
-    missing, in ascending order."""
+    """Times from sending a message until a participant noticed its absence in the same round (ms),
+    sorted."""
 
 
 class QuietSimulation:

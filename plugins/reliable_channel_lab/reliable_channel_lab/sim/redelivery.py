@@ -1,5 +1,4 @@
-"""Judge of redelivery: after a restart an application receives all unconfirmed events again, and no
-more."""
+"""Judge of redelivery, which checks that a restart repeats exactly the unconfirmed events."""
 
 from collections import Counter
 from typing import Any, Final
@@ -27,14 +26,14 @@ _Key = tuple[type[Any], str]
 
 
 class Redelivery:
-    """Events of one participant that its application must not miss, across its restarts."""
+    """Events of one participant that its application must receive, also after restarts."""
 
     def __init__(self, fail: Fail) -> None:
         self._fail = fail
         self.started()
 
     def started(self) -> None:
-        """Begin with a process without any state."""
+        """Begin with a process that has no state."""
         self._seen: set[_Key] = set()
         self._unconfirmed: Counter[_Key] = Counter()
         """How often it was emitted since: what counts as lost, comes to be wanted again and is
@@ -50,18 +49,18 @@ class Redelivery:
         that was not confirmed, and one that came late may make it whole."""
 
     def restarted(self) -> None:
-        """Begin with a process that starts from the disk."""
+        """Begin with a process that starts from its disk."""
         self._owed += self._unconfirmed
         self._unconfirmed.clear()
 
     def rolled_back(self) -> None:
-        """Begin with a process that starts from an older state, which lacks confirmations."""
+        """Begin with a process that starts from an older state, without the later confirmations."""
         before = self._before | self._seen
         self.started()
         self._before, self._is_sure = before, False
 
     def repeated(self) -> None:
-        """Check that all pending events were emitted."""
+        """Check that all pending events were emitted again."""
         if self._owed and self._is_sure:
             kind, message_id = next(iter(self._owed))
             detail = f"{kind.__name__} and {self._owed.total() - 1} others were not"
@@ -71,8 +70,8 @@ class Redelivery:
         self._is_sure = True
 
     def emitted(self, event: AnyEvent | Logged) -> bool:
-        """Note an event that is emitted, or on disk to be emitted. Return True if it was known
-        before."""
+        """Note an event that was emitted, or that is on disk to be emitted. If the event was known
+        before, `emitted` returns True."""
         if not isinstance(event, _KINDS):
             self._has_dropped |= isinstance(event, PayloadDropped)
             return False
@@ -105,6 +104,6 @@ class Redelivery:
         return True
 
     def confirmed(self, event: AnyEvent) -> None:
-        """Note that its confirmation is on disk."""
+        """Note that the confirmation of an event is on disk."""
         if isinstance(event, _KINDS):
             self._unconfirmed.pop((type(event), event.message_id), None)

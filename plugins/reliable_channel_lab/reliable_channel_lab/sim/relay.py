@@ -1,8 +1,8 @@
-"""Relay network: nodes pass on each message when they first receive it, over their own hops.
+"""Relay network, in which nodes forward each message once, over separate hops.
 
-The mesh is a ring with random chords, so it is connected. A node has `degree` neighbours on average
-(GossipSub's D is 6). A message reaches a node over the fastest path without loss. Other paths
-mostly compensate the loss of a hop, and distance costs time.
+The mesh of nodes is a ring with random chords, so all nodes are connected. A node has on average
+`degree` neighbours (GossipSub's D is 6). A message reaches a node over the fastest path on which no
+copy is lost. If a hop loses a copy, another path mostly delivers the message.
 """
 
 from heapq import heappop, heappush
@@ -17,14 +17,15 @@ DEGREE: Final = 6
 
 
 class RelayNetwork(Network):
-    """Relay network. Conditions apply to each hop. A partition cuts the hops between its sides."""
+    """Relay network in which messages pass several hops. The conditions of the scenario apply to
+    each hop of the relay network. A partition cuts the hops between its two sides."""
 
     def __init__(self, timeline: Timeline, conditions: Conditions, seed: int) -> None:
         super().__init__(timeline, conditions, Random(f"{seed} relay"))
         self._neighbours: dict[int, list[int]] = {}
 
     def broadcast(self, sender: int, sent: Packet) -> None:
-        """Flood the mesh from the sender's node."""
+        """Flood the mesh with a message from the sender's node."""
         by_number = {station.number: station for station in self.stations}
         if len(self._neighbours) != len(by_number):
             self._neighbours = mesh(list(by_number), DEGREE, self._random)
@@ -51,8 +52,7 @@ class RelayNetwork(Network):
 
 
 def mesh(numbers: list[int], degree: int, random: Random) -> dict[int, list[int]]:
-    """Return the neighbours by number: a ring, and chords up to the mean degree or the full
-    mesh."""
+    """Return the neighbours of each node in a ring with chords up to the mean degree."""
     count = len(numbers)
     edges = {frozenset((numbers[i - 1], numbers[i])) for i in range(count)} if count > 1 else set()
     edges = {edge for edge in edges if len(edge) == 2}

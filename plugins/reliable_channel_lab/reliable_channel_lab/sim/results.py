@@ -1,4 +1,4 @@
-"""Judge of requests: one for each key, with one result, which never comes before its cause."""
+"""Judge of requests, each of which must have exactly one result, after its cause."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
@@ -31,7 +31,7 @@ _OUTCOMES: Final = (MessageAcknowledged, DeliveryFailed, SendFailed)
 
 
 class Results:
-    """Requests of one participant, across its restarts."""
+    """Send requests of one participant, also in earlier processes."""
 
     def __init__(self, in_store: Callable[[bytes], bool], fail: Fail) -> None:
         self._in_store, self._fail = in_store, fail
@@ -41,7 +41,7 @@ class Results:
         self.started()
 
     def started(self) -> None:
-        """Begin with a process without any state."""
+        """Begin with a process that has no state."""
         self._by_key: dict[str, Accepted] = {}
         self._new: dict[str, Accepted] = {}
         """Taken, and not on disk yet, by the first message."""
@@ -54,7 +54,7 @@ class Results:
         self._reported: set[tuple[type, str]] = set()
 
     def restarted(self, unacknowledged: Collection[str]) -> None:
-        """Begin with a process that starts from the disk. Requests without a result are still
+        """Begin with a process that starts from its disk. Requests without a result are still
         unacknowledged."""
         self._new.clear()
         for message_id in sorted(unacknowledged):
@@ -69,7 +69,7 @@ class Results:
                 self._fail(OUTLIVES, first_id, detail)
 
     def rolled_back(self, known: Collection[str], unacknowledged: Collection[str]) -> None:
-        """Begin with a process that starts from an older state, with its requests of that time."""
+        """Begin with a process that starts from an older state, with the requests in that state."""
         requests, fates = self._requests, self._fates
         self.started()
         for first_id, accepted in requests.items():
@@ -85,7 +85,7 @@ class Results:
                 self._fates[first_id] = fates[first_id]
 
     def sent(self, accepted: Accepted) -> None:
-        """Note that the engine accepted a message to send."""
+        """Note that the engine accepted a message for sending."""
         key = accepted.idempotency_key
         if key is not None and key in self._by_key:
             detail = f"key {key!r} is request {self._by_key[key].request_id}, and now another one"
@@ -93,7 +93,7 @@ class Results:
         self._new[accepted.message_ids[0]] = accepted
 
     def answered(self, accepted: Accepted) -> None:
-        """Note that the application learned that a message is accepted."""
+        """Note that the application learned that the engine accepted its message."""
         first_id = accepted.message_ids[0]
         if self._requests.get(first_id) != accepted:
             self._fail(ON_DISK, first_id, f"request {accepted.request_id} is not")
@@ -106,7 +106,7 @@ class Results:
         self._hashes[message_hash] = outgoing.message_id
 
     def emitted(self, event: AnyEvent | Logged) -> None:
-        """Note an event that is emitted for the first time, or on disk to be emitted."""
+        """Note an event that was emitted for the first time, or that is on disk to be emitted."""
         match event:
             case SendingMessage():
                 self._accepted(self._new.pop(event.message_id))
@@ -125,15 +125,15 @@ class Results:
                 self._ends(event.message_id, "failed")
 
     def is_open(self, event: AnyEvent | Logged) -> bool:
-        """Return True if an event is the result of a request without one."""
+        """Return True if an event is the first result of its request."""
         return isinstance(event, _OUTCOMES) and event.message_id not in self._fates
 
     def request(self, first_id: str) -> Accepted | None:
-        """Return the request whose first message this is."""
+        """Return the request whose first message has this id."""
         return self._requests.get(first_id)
 
     def acknowledged(self) -> list[str]:
-        """Return the messages of requests that count as received."""
+        """Return the messages of requests that count as received by others."""
         return [
             message_id
             for first_id, fate in self._fates.items()
@@ -142,7 +142,7 @@ class Results:
         ]
 
     def check_end(self) -> None:
-        """Check that every request has its result."""
+        """Check that every request has a result."""
         for first_id in self._requests:
             if first_id not in self._fates:
                 self._fail(FATE, first_id, "it has none")

@@ -1,4 +1,4 @@
-"""Runner of many scenarios, on all cores of the machine."""
+"""Runner of many scenarios on all processor cores of the machine."""
 
 import gc
 import os
@@ -18,11 +18,11 @@ _Task = TypeVar("_Task")
 _Outcome = TypeVar("_Outcome")
 
 LOOK_S: Final = 0.2
-"""Polling interval of `stopped`."""
+"""Polling interval of the function `stopped`."""
 
 
 def cores() -> int:
-    """Return the number of cores that this process may use."""
+    """Return the number of processor cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -33,10 +33,10 @@ def run_all(
     jobs: int = 1,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Iterator[Result]:
-    """Run the scenario of each seed and yield the results, as they finish.
+    """Run the scenario of each seed, and yield the results as they finish.
 
-    `seeds` may be endless. The run ends early once `stopped` returns True. With more than one job
-    the runs use several processes, so `make` must be a function of a module.
+    `seeds` may be an endless iterable. The runs end early once `stopped` returns True. With several
+    jobs, runs use several processes, so `make` must be a module's function.
     """
     return spread(partial(_run, make), seeds, jobs=jobs, stopped=stopped)
 
@@ -48,7 +48,7 @@ def spread(
     jobs: int = 1,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Iterator[_Outcome]:
-    """Run each task, as `run_all` does with scenarios. Results must name their task."""
+    """Run each task, as `run_all` runs scenarios. Each result must contain its task."""
     alone = partial(_without_collecting, run)
     if jobs <= 1:
         for task in tasks:

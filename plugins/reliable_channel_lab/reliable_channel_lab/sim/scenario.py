@@ -1,7 +1,8 @@
-"""Scenario of a simulated group as a value: the messages, the network, and the faults.
+"""Scenario of a simulated group as a value, with its messages, network and faults.
 
-A scenario contains everything. Equal scenarios give equal runs. It can be printed as JSON and read
-back. Times are milliseconds since the beginning of the run, and participants are numbered from 0.
+A scenario determines its run, so equal scenarios give equal runs. A scenario can be printed as JSON
+and read back. Times are milliseconds since the beginning of the run, and participants have numbers
+from 0.
 """
 
 import json
@@ -21,16 +22,18 @@ from reliable_channel.sds.bloom import BloomParameters
 from reliable_channel.sds.declared import Like, check
 
 PUBLISH_MS: Final = 5
-"""Time of a node without a rate limit to accept a message."""
+"""Time that a node without a rate limit needs to accept a message."""
 _SDS: Final = SdsOptions()
 FOREVER_MS: Final = 10**12
-"""Value of `until_ms` for a fault that never ends, only outside the majority (`liveness.py`)."""
+"""Value of `until_ms` for a fault that never ends, which only a minority may have
+(`liveness.py`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Distribution of a duration: `min_ms` to `max_ms`, drawn as a uniform number to the power of
-    `skew`. With a high skew most are short and some reorder everything."""
+    """Random durations from `min_ms` to `max_ms`, distributed as a uniform number to the power of
+    `skew`. With a high `skew` most durations are short, and a few long durations change the order
+    of messages."""
 
     min_ms: int
     max_ms: int
@@ -39,8 +42,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Effects of the network on each copy of a message on its way to one participant, until the
-    faults end."""
+    """Effects of the network on each copy of a message to a participant, until the faults end."""
 
     latency: Latency = Latency(20, 300)
     loss: float = 0.0
@@ -49,20 +51,22 @@ class Conditions:
 
 @dataclass(frozen=True, slots=True)
 class StoreConditions:
-    """Behaviour of Store until the faults end. Then it answers fast, completely and correctly."""
+    """Behaviour of Store until the faults end. After the faults, Store answers fast, completely and
+    correctly."""
 
     answer: Latency = Latency(20, 100)
     loss: float = 0.0
-    """Share of messages that it never receives."""
+    """Share of messages that Store never receives."""
     lies: float = 0.0
-    """Share of answers with unrequested messages or garbage."""
+    """Share of Store's answers with unrequested messages or garbage."""
     refuses_hashes: bool = False
-    """True if it answers no query by hash, during the faults and after them."""
+    """True if Store answers no query by hash, even after the faults."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """Options of the core that are drawn, as it declares them. All others have their defaults.
+    """Options of the core that a seed chooses, as the core declares them. All other options of the
+    core have their defaults.
 
     Raises:
         ValueError: a value is not allowed. The text names it and the allowed values.
@@ -92,18 +96,18 @@ class Habits:
     """Behaviour of applications, and options of their channels outside the core."""
 
     payload_bytes: int = 0
-    """Maximum length of a payload (0 for a few words each)."""
+    """Maximum length of a payload in bytes (0 for payloads of a few words)."""
     segmentation: Annotated[SegmentationName, Like(ChannelOptions)] = "none"
     segment_bytes: Annotated[int, Like(ChannelOptions, "segment_size_bytes")] = SEGMENT_SIZE_BYTES
     repeats: float = 0.0
-    """Share of accepted messages that are sent again under their key. If it is above 0, messages
-    have keys, and messages without a known result are also sent again."""
+    """Share of accepted messages that the application sends again under their key. With a share
+    above 0, messages have keys, and messages without a known result are sent again."""
     reading_ms: int = 0
-    """Time to handle one event."""
+    """Time that the application needs to handle one event."""
     confirms: float = 1.0
-    """Share of the handled events that are confirmed."""
+    """Share of the handled events that the application confirms."""
     budget: int = 0
-    """Messages that the rate limit permits in an epoch (0 for no limit)."""
+    """Number of messages that the rate limit allows in an epoch (0 for no limit)."""
     epoch_s: Annotated[int, Like(RateLimitOptions, "epoch_period_s")] = 60
     confirm_interval_ms: Annotated[int, Like(ChannelOptions)] = 0
 
@@ -113,7 +117,7 @@ class Habits:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Sending of a message by a participant, if it is present."""
+    """Write of a message by a participant, if the participant is present."""
 
     at_ms: int
     who: int
@@ -121,8 +125,8 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """Cut of an island. With `out` only its own messages are lost, with `in` only those of
-    others."""
+    """Partition that cuts some participants, an island, off from the others. With `out` only
+    messages of the island are lost, and with `in` only messages to the island."""
 
     kind: ClassVar[str] = "partition"
     at_ms: int
@@ -131,7 +135,7 @@ class Partition:
     direction: Literal["both", "in", "out"] = "both"
 
     def cuts(self, sender: int, receiver: int) -> bool:
-        """Return True if no message passes from one to the other."""
+        """Return True if the partition cuts messages from the sender to the receiver."""
         leaves = sender in self.island
         if leaves == (receiver in self.island):
             return False
@@ -140,7 +144,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """Absence of a participant's own node: sent messages wait, and no message is received."""
+    """Absence of a participant's own node, during which sent messages wait and none is received."""
 
     kind: ClassVar[str] = "outage"
     at_ms: int
@@ -150,7 +154,7 @@ class Outage:
 
 @dataclass(frozen=True, slots=True)
 class StoreAway:
-    """Absence of Store, which neither answers nor receives."""
+    """Absence of Store, which during that time neither answers queries nor receives messages."""
 
     kind: ClassVar[str] = "store_away"
     at_ms: int
@@ -159,8 +163,8 @@ class StoreAway:
 
 @dataclass(frozen=True, slots=True)
 class ClockJump:
-    """Change of a participant's clock, forward or back. At time 0 it is a skew from the
-    beginning."""
+    """Change of a participant's clock, forward or back. A change at time 0 makes the clock wrong
+    from the beginning."""
 
     kind: ClassVar[str] = "clock_jump"
     at_ms: int
@@ -170,8 +174,8 @@ class ClockJump:
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """Crash of a participant's process, which starts again at `until_ms`: from its disk if it is
-    `durable`, otherwise without state."""
+    """Crash of a participant's process, which restarts at `until_ms`, without state unless it is
+    `durable`."""
 
     kind: ClassVar[str] = "crash"
     at_ms: int
@@ -181,7 +185,7 @@ class Crash:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Late arrival of a participant."""
+    """Late arrival of a participant in the group."""
 
     kind: ClassVar[str] = "join"
     at_ms: int
@@ -196,12 +200,11 @@ class Leave:
 
 
 class Attack(Enum):
-    """Actions of a dishonest member."""
+    """Attack of a dishonest member."""
 
     LAMPORT_FAR_AHEAD = "lamport_far_ahead"
     LAMPORT_AHEAD = "lamport_ahead"
-    """Lead of a Lamport timestamp that honest participants still accept, although their clocks
-    differ by hours."""
+    """Message with a Lamport timestamp so far ahead that honest participants just accept it."""
     FULL_FILTER = "full_filter"
     UNKNOWN_DEPENDENCIES = "unknown_dependencies"
     CYCLE = "cycle"
@@ -215,30 +218,28 @@ class Attack(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Hostile:
-    """Attacker outside the group, which receives everything and sends what no honest participant
-    sends."""
+    """Attacker outside the group, which receives all messages and sends dishonest messages."""
 
     kind: ClassVar[str] = "hostile"
     at_ms: int
     attack: Attack
     count: int = 1
-    """Number of repetitions, a second apart."""
+    """Number of repetitions of the attack, a second apart."""
 
 
 class Damage(Enum):
-    """Damage of a state on disk while its participant is stopped."""
+    """Damage to a participant's state on disk while the participant is stopped."""
 
     LOST_WRITES = "lost_writes"
-    """Loss of the last confirmed writes: a drive that lies about fsync, a deleted or shortened WAL,
-    or a restored older copy."""
+    """Loss of the last confirmed writes, as after a false fsync or with a restored older copy."""
     UNREADABLE = "unreadable"
-    """Flipped bit, or missing end of the file. The state is refused, and its participant starts
-    without one."""
+    """Flipped bit or missing end of the state file. The unreadable state is refused, and its
+    participant starts without a state."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiskDamage:
-    """Crash of a participant's process, with damage to its disk before the next start."""
+    """Crash of a participant's process, with damage to the disk before the next start."""
 
     kind: ClassVar[str] = "disk_damage"
     at_ms: int
@@ -246,12 +247,12 @@ class DiskDamage:
     who: int
     damage: Damage
     writes: int = 1
-    """Number of last writes that are lost."""
+    """Number of last writes that the disk loses."""
 
 
 @dataclass(frozen=True, slots=True)
 class DiskFull:
-    """Full disk of a participant."""
+    """Time during which a participant's disk is full."""
 
     kind: ClassVar[str] = "disk_full"
     at_ms: int
@@ -277,44 +278,45 @@ _KINDS: Final[dict[str, type[Any]]] = {kind.kind: kind for kind in get_args(Faul
 @dataclass(frozen=True, slots=True)
 class Scenario:
     seed: int
-    """Seed of everything that is drawn during the run: latencies, losses, sync back-off."""
+    """Seed of everything random in the run, such as latencies, losses and sync back-off."""
     participants: int
     writes: tuple[Write, ...] = ()
     faults: tuple[Fault, ...] = ()
     conditions: Conditions = field(default_factory=Conditions)
     store: StoreConditions | None = field(default_factory=StoreConditions)
-    """Behaviour of Store. None without a Store."""
+    """Behaviour of Store in the run. In a run without a Store, `store` is None."""
     parameters: Parameters = field(default_factory=Parameters)
     habits: Habits = field(default_factory=Habits)
     commit_ms: int = 0
-    """Time of a write to a participant's disk, with durable state."""
+    """Time of a write to the disk of a participant with durable state."""
     durable: tuple[int, ...] = ()
-    """Participants with their state on disk."""
+    """Numbers of the participants that have their state on disk."""
     self_tuning: tuple[int, ...] = ()
-    """Participants that tune themselves."""
+    """Numbers of the participants that tune their own options."""
     publish_ms: int = PUBLISH_MS
-    """Time of each own node to accept a message. For some it is the rate limit of stock go-waku,
-    one light push a second. It applies to the whole run."""
+    """Time that each participant's own node needs to accept a message. For some seeds this time
+    equals the rate limit of stock go-waku, one light push per second. The time to accept a message
+    applies to the whole run."""
     settle_within_ms: int = 3_600_000
-    """Time after the faults in which all logs must become equal and nothing be pending."""
+    """Time after the faults within which all logs must become equal and nothing may be pending."""
     majority: tuple[int, ...] = ()
-    """Participants that heal, if not all do. Only they must make progress."""
+    """Numbers of the participants that are reconnected, if some stay cut off. Only participants in
+    the majority must make progress."""
 
     @property
     def faults_end_ms(self) -> int:
-        """Time from which the network stays good and all participants, or a majority, are
-        present."""
+        """Time from which the network is good and all participants, or a majority, are present."""
         times = [write.at_ms for write in self.writes]
         times += [_end_ms(fault) for fault in self.faults]
         return max(times, default=0)
 
     def to_json(self) -> str:
-        """Return one line of JSON with the differences from the defaults."""
+        """Return the differences from the default scenario as one line of JSON."""
         return json.dumps(_without_defaults(self), separators=(",", ":"))
 
     @classmethod
     def from_json(cls, text: str) -> "Scenario":
-        """Read the result of `to_json`.
+        """Return the scenario in a line of `to_json`.
 
         Raises:
             ValueError: the text is no scenario.

@@ -14,11 +14,11 @@ from .network import Packet
 from .store import Store, StoreAwayError
 
 GRACE_MS: Final = 2_000
-"""Time for which a message in Store may still be on its way."""
+"""Time for which a message may still be on its way to Store."""
 
 
 class Searcher:
-    """Executes the engine's queries, and looks for own messages in Store."""
+    """Sends the engine's queries to Store, and looks for the participant's own messages there."""
 
     def __init__(self, driver: SimulatedDriver[Any], store: Store) -> None:
         self._driver, self._store = driver, store
@@ -29,7 +29,7 @@ class Searcher:
             driver.plan(interval_ms, self._confirm)
 
     def wake(self) -> None:
-        """Send a query, if none is running."""
+        """Send a waiting query, if none is running."""
         if not self.is_busy:
             self.is_busy = True
             self._go_on(self._fetch())

@@ -1,6 +1,6 @@
-"""Self-tuning participants that are added to the scenario of a seed.
+"""Self-tuning of participants, which is added to the scenario of a seed.
 
-They are drawn separately, so that the same seeds without them do not change.
+Self-tuning has random numbers of its own, so that the scenario of a seed stays the same.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ def draw_self_tuning(seed: int) -> Scenario:
 
 
 def self_tuning(options: SdsOptions) -> SdsOptions:
-    """Return the same options for a self-tuning participant, as in the preset."""
+    """Return the options for a self-tuning participant, as in the preset `auto`."""
     preset = ChannelOptions.of_preset("auto").sds_options().repair
     repair = replace(options.repair, **{name: getattr(preset, name) for name in _REPAIR})
     return replace(options, self_tuning=True, repair=repair)

@@ -1,7 +1,8 @@
-"""Shared decoding: one decoded message for all simulated receivers of the same bytes.
+"""Shared decoding of messages, once for all simulated receivers of the same bytes.
 
-Ten thousand participants that each decode the same 40 KB would mostly decode. A decoded message
-never changes, so they may share it. Everything else is done separately.
+Without sharing, ten thousand participants would spend most of the time decoding the same 40 kB. A
+decoded message never changes, so receivers may share it. Receivers share nothing else than decoded
+messages.
 """
 
 from collections import OrderedDict
@@ -17,22 +18,22 @@ from reliable_channel.sds.states import checking
 from .world import CHANNEL, MakeCore
 
 KEPT: Final = 2_000
-"""Number of newest messages that are kept decoded."""
+"""Number of newest messages that are kept in decoded form."""
 
 
 class SharingCodec:
-    """Codec that decodes equal bytes once."""
+    """Codec that decodes equal bytes only once."""
 
     def __init__(self, codec: Codec) -> None:
         self._codec = codec
         self._decoded: OrderedDict[bytes, Message | CodecError] = OrderedDict()
 
     def recognises(self, data: bytes) -> bool:
-        """Return True if this looks like a message in this dialect."""
+        """Return True if the bytes look like a message in this dialect."""
         return self._codec.recognises(data)
 
     def decode(self, data: bytes) -> Message:
-        """Decode one message.
+        """Return the message in the bytes.
 
         Raises:
             CodecError: it is none.
@@ -50,11 +51,11 @@ class SharingCodec:
         return self._codec.encode(message)
 
     def assemble(self, message: Message, causal_history: bytes) -> bytes:
-        """Encode `message` with an already encoded causal history."""
+        """Return the bytes of a message, given the encoded causal history."""
         return self._codec.assemble(message, causal_history)
 
     def encode_causal_entry(self, entry: HistoryEntry) -> bytes:
-        """Encode one entry of a causal history."""
+        """Return the bytes of a causal history entry."""
         return self._codec.encode_causal_entry(entry)
 
     def _decode(self, data: bytes) -> Message | CodecError:
@@ -65,19 +66,19 @@ class SharingCodec:
 
 
 def sharing(profile: WireProfile = SPEC) -> WireProfile:
-    """Return the same dialect with a shared codec."""
+    """Return the wire profile with a codec that shares decoded messages."""
     return replace(profile, codec=SharingCodec(profile.codec))
 
 
 def sds_maker(options: SdsOptions, profile: WireProfile | None = None) -> MakeCore[SdsProtocol]:
-    """Return a maker of SDS cores that use one dialect. None means a `sharing` one."""
+    """Return a function that makes SDS cores of one dialect. Without a profile, all cores share
+    decoded messages."""
     profile = profile or sharing()
     return partial(SdsProtocol, CHANNEL, options=options, profile=profile, listen_to=(profile,))
 
 
 def checked(make: MakeCore[SdsProtocol]) -> MakeCore[SdsProtocol]:
-    """Return a maker of the same cores with a check of each step against the table of message
-    states."""
+    """Return a function that makes the same cores, checked against the table of message states."""
 
     def make_checked(*arguments: Any, **keywords: Any) -> SdsProtocol:
         with checking():

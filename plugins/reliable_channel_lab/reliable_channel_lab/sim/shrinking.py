@@ -1,4 +1,4 @@
-"""Smaller scenarios that break the same promise (delta debugging: Zeller and Hildebrandt, 2002)."""
+"""Smaller scenarios that break the same promise (delta debugging, Zeller and Hildebrandt 2002)."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -20,7 +20,8 @@ from .scenario import (
 from .simulation import Simulation
 
 MAX_RUNS: Final = 400
-"""Maximum number of runs. The smallest scenario found is then small enough."""
+"""Maximum number of runs in a search for a smaller scenario. After that many runs, the smallest
+scenario found is small enough."""
 
 _HABITS: Final = (
     ("payload_bytes", "segmentation", "segment_bytes"),
@@ -43,7 +44,7 @@ def shrink(
     max_runs: int = MAX_RUNS,
 ) -> Scenario:
     """Return the smallest scenario found that breaks `invariant` as `scenario` does. `breaks`
-    returns the invariant that a scenario breaks."""
+    returns the name of the invariant that a scenario breaks."""
     broken_by = breaks or _broken_by
     found, improved = scenario, True
     while improved:

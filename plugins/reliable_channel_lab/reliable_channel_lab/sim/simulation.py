@@ -1,5 +1,4 @@
-"""Run of one scenario: all participants and faults, from the first message until all logs are
-equal."""
+"""Run of one scenario with all participants and faults, until all message logs are equal."""
 
 import traceback
 from collections.abc import Callable
@@ -33,22 +32,21 @@ from .trace import Trace
 from .world import CHANNEL, JournalKeeper, World
 
 CHECK_EVERY_MS: Final = 60_000
-"""Interval in which whole logs are compared while there are faults."""
+"""Interval at which whole logs are compared during the faults."""
 OFTEN_CHECKED: Final = 100
 """Group size above which whole logs are compared only at the end."""
 LOOK_EVERY_MS: Final = 5_000
 """Polling interval for a quiet group after the faults."""
 MAX_BYTES: Final = 1_000_000
-"""Characters of a payload that are shown."""
+"""Limit of `payload_bytes` for the simulated channels."""
 EQUAL: Final = "in the end all logs are equal"
 NOTICED: Final = "a log that differs is noticed"
 AGREED: Final = "equal logs are not called different"
 AFTERMATH_MS: Final = 120_000
-"""Time for which a quiet group must stay unchanged."""
+"""Time for which a quiet group must stay unchanged, if all logs are equal."""
 DIFFERENT_AFTERMATH_MS: Final = 600_000
-"""Time for which a quiet group must stay unchanged if logs differ. Roots leave out the newest five
-minutes of a log, so the comparison covers everything only after these and a sync of each
-participant."""
+"""Time for which a quiet group must stay unchanged, if logs differ. Root hashes leave out the
+newest five minutes of a log, so a full comparison takes longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +70,9 @@ class Result:
     scenario: Scenario
     violation: Violation | None
     digest: str
-    """Digest of all events of the run, equal for equal scenarios on any machine."""
+    """Hash of all events of the run, equal for equal scenarios on any machine."""
     steps: int
-    """Messages that cores received."""
+    """Number of messages that cores received."""
     delivered: int
     settled_after_ms: int
     """Time from the end of the faults until all logs were equal."""
@@ -83,7 +81,7 @@ class Result:
 
 
 class Simulation:
-    """Group with its network and its Store."""
+    """Simulated group with its network and its Store."""
 
     def __init__(
         self,
@@ -149,7 +147,7 @@ class Simulation:
             self.network.stations.append(self._attacker)
 
     def run(self) -> Result:
-        """Play the scenario to its end, or to the first broken promise."""
+        """Play the scenario until its end, or until a promise is broken."""
         violation, settled_after_ms = None, 0
         try:
             self._plan()
@@ -251,8 +249,8 @@ class Simulation:
     # -- looks at the whole group ------------------------------------------------------------------
 
     def is_quiet(self) -> bool:
-        """Return True if nothing is pending, and all logs are equal. If equal logs are not
-        promised, every difference must be known instead."""
+        """Return True if nothing is pending, and all message logs are equal. If equal logs are not
+        promised, participants must know of every difference between their logs."""
         return self._is_at_rest() and (
             self._are_equal() or not (self._must_be_equal() or self._unnoticed())
         )
@@ -314,8 +312,7 @@ class Simulation:
         ]
 
     def check(self) -> None:
-        """Compare whole logs: of each participant with its events, and of those with the same
-        messages with each other."""
+        """Check whole logs against the events of each participant and against each other."""
         seen: dict[tuple[int, int], Watched] = {}
         for participant in self._present():
             watch, core = participant.watch, participant.core
@@ -404,12 +401,12 @@ class Simulation:
 
 
 def name_of(number: int) -> str:
-    """Return the name of a participant."""
+    """Return the name of the participant with a number."""
     return f"p{number}"
 
 
 def channel_options(habits: Habits) -> ChannelOptions:
-    """Return the options of the engine, from those of a scenario."""
+    """Return the options of the engine for a scenario's habits."""
     return ChannelOptions(
         segmentation=habits.segmentation,
         segment_size_bytes=habits.segment_bytes,
@@ -420,7 +417,7 @@ def channel_options(habits: Habits) -> ChannelOptions:
 
 
 def core_options(parameters: Parameters) -> SdsOptions:
-    """Return the options of the core, from those of a scenario."""
+    """Return the options of the core for a scenario's parameters."""
     return SdsOptions(
         causal_history_size=parameters.causal_history_size,
         retry_interval_ms=parameters.retry_interval_ms,

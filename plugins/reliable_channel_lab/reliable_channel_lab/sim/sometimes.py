@@ -1,7 +1,6 @@
-"""Situations that a good choice of seeds reaches, because a situation that was never reached was
-never tested.
+"""Situations that a good choice of seeds reaches, because an unreached situation is not tested.
 
-No situation is removed to shorten the list.
+No situation is removed just to shorten the list.
 """
 
 from collections.abc import Iterable
@@ -37,7 +36,7 @@ EVENTS: Final = (
     "state_recovered",
     "state_rolled_back",
 )
-"""Events that some application receives, by name."""
+"""Names of events that an application receives in some run."""
 OUTCOMES: Final = (
     Outcome.PARKED,
     Outcome.DUPLICATE,
@@ -47,7 +46,7 @@ OUTCOMES: Final = (
     Outcome.UNWANTED,
 )
 LIVES: Final = ("restarted", "rolled_back", "left")
-"""Events in the lives of participants."""
+"""Names of restarts and departures of participants in some run."""
 SITUATIONS: Final = frozenset(
     {
         *(f"event: {name}" for name in EVENTS),
@@ -65,18 +64,18 @@ SITUATIONS: Final = frozenset(
 
 
 class Reached:
-    """Situations that a run reached."""
+    """Situations that one run reached."""
 
     def __init__(self) -> None:
         self.names: set[str] = set()
 
     def add(self, name: str) -> None:
-        """Note a situation, if it is one of the list."""
+        """Note that the run reached a situation, if the list contains it."""
         if name in SITUATIONS:
             self.names.add(name)
 
     def event(self, event: AnyEvent | Logged) -> None:
-        """Note the situations that an event shows."""
+        """Note the situations that an event proves."""
         if isinstance(event, Logged):
             return
         self.add(f"event: {event.wire_name}")
@@ -84,16 +83,16 @@ class Reached:
             self.add(f"acknowledged by: {event.source.value}")
 
     def arrival(self, arrival: Arrival) -> None:
-        """Note the result of a message."""
+        """Note the situation that the result of a received message proves."""
         self.add(f"outcome: {arrival.outcome.value}")
         if arrival.reason is not None:
             self.add(f"rejected: {arrival.reason.value}")
 
     def full(self, name: str) -> None:
-        """Note that a buffer is full."""
+        """Note that the buffer with a name is full."""
         self.add(f"full: {name}")
 
 
 def never(reached: Iterable[Iterable[str]]) -> list[str]:
-    """Return the situations that none of several runs reached."""
+    """Return the situations that none of the runs reached."""
     return sorted(SITUATIONS.difference(*reached))

@@ -12,7 +12,7 @@ from .scenario import StoreConditions
 from .timeline import Timeline
 
 MAX_SKEW_MS: Final = 20_000
-"""Maximum distance of a message's timestamp from Store's time, as in nwaku's archive."""
+"""Maximum difference between a message's timestamp and Store's time, as in nwaku's archive."""
 
 
 class StoreAwayError(Exception):
@@ -20,7 +20,7 @@ class StoreAwayError(Exception):
 
 
 class Store:
-    """Store that receives all messages of the network and returns them to queries."""
+    """Store that receives all messages of the network, and returns them in answer to queries."""
 
     number = STORE
 
@@ -44,15 +44,15 @@ class Store:
         insort(self._by_time, (arrived.timestamp_ms, arrived.message_hash))
 
     def has(self, message_hash: bytes) -> bool:
-        """Return True if it keeps this message."""
+        """Return True if Store has the message with a hash."""
         return message_hash in self._by_hash
 
     def delay_ms(self) -> int:
-        """Return the time of the next answer."""
+        """Return the time that Store needs for its next answer (ms)."""
         return draw_ms(self.conditions.answer, self._random)
 
     def answer(self, query: Query) -> Sequence[Packet]:
-        """Return the answer to a query.
+        """Return Store's answer to a query.
 
         Raises:
             StoreAwayError: it is away, or does not answer queries of this kind.

@@ -1,4 +1,5 @@
-"""Virtual time: planned actions in order. The clock jumps from one to the next."""
+"""Virtual time, with planned actions in order. The virtual clock jumps from each action to the
+next."""
 
 import heapq
 from collections.abc import Callable
@@ -11,11 +12,11 @@ Action = tuple[Callable[..., None], tuple[Any, ...]]
 
 
 class Timeline:
-    """Actions by millisecond. Actions of one millisecond happen in the order in which they were
-    planned.
+    """Planned actions by millisecond. Actions of the same millisecond happen in the order in which
+    they were planned.
 
-    A message to 10,000 participants is 10,000 actions in a few hundred different milliseconds, so
-    the heap contains milliseconds and not actions.
+    The heap contains milliseconds, because 10,000 actions may have only a few hundred different
+    times.
     """
 
     def __init__(self, now_ms: int) -> None:
@@ -24,7 +25,8 @@ class Timeline:
         self._actions: dict[int, list[Action]] = {}
 
     def at(self, time_ms: int, action: Callable[..., None], *arguments: Any) -> None:
-        """Plan an action. A time in the past means now, after the actions planned for now."""
+        """Plan an action at a time. An action in the past happens now, after the actions that were
+        planned for now."""
         time_ms = max(time_ms, self.now_ms)
         if (actions := self._actions.get(time_ms)) is None:
             self._actions[time_ms] = actions = []

@@ -1,11 +1,11 @@
-"""Trace of a run, as lines of text and as their digest, which a seed determines."""
+"""Trace of a run as lines of text, with a digest that depends only on the scenario."""
 
 from collections.abc import Callable
 from hashlib import sha256
 
 
 class Trace:
-    """Recorder of the trace. `show` is called with each line, for readers during the run."""
+    """Recorder of the trace's lines. `show` is called with each line during the run."""
 
     def __init__(self, show: Callable[[str], None] | None = None) -> None:
         self.show = show
@@ -13,7 +13,7 @@ class Trace:
         self._digest = sha256()
 
     def note(self, at_ms: int, who: str, what: str) -> None:
-        """Write one line: time, participant, event."""
+        """Write a line with the time, the participant and the event."""
         line = f"{at_ms} {who} {what}"
         self.lines += 1
         self._digest.update(line.encode())
@@ -22,5 +22,5 @@ class Trace:
             self.show(line)
 
     def digest(self) -> str:
-        """Return the hex sha256 over all lines so far."""
+        """Return the SHA-256 over all lines so far, in hex."""
         return self._digest.hexdigest()

@@ -1,10 +1,10 @@
-"""Measuring runs of any sync protocol, with the same network for all.
+"""Measuring runs of any sync protocol, with the same network for all protocols.
 
-`Simulation` looks for broken promises of SDS, step by step. A trial only observes sent, delivered
-and requested messages, so the core may be any. Of its scenario's parameters it uses the repair
-policy. The maker of the core knows all others. A lossy network loses copies until all participants
-have all messages, because repair is measured. If a group needs more than a quarter of an hour, it
-gets a good network.
+In contrast to a trial, `Simulation` looks for broken promises of SDS after each step. A trial only
+observes sent, delivered and requested messages, so it works with any protocol. Of the scenario's
+parameters, a trial uses only the repair policy. The function that makes the cores knows all other
+parameters. A lossy network loses copies until all participants have all messages, to measure
+repair. A group that needs more than a quarter of an hour gets a network without loss.
 """
 
 from collections import Counter
@@ -31,37 +31,36 @@ from .world import MakeCore, World
 
 LOOK_EVERY_MS: Final = 1_000
 PATIENCE_MS: Final = 900_000
-"""Time in which a group must bring all messages to all participants, first with its network, then
-with a good one."""
+"""Time limit for all deliveries, first with the lossy network, then again with a good network."""
 IDLE_MS: Final = 300_000
-"""Time for which a complete group is still observed."""
+"""Time for which the group is observed after all deliveries."""
 
 C = TypeVar("C", bound=SyncCore)
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Settings of a trial besides its scenarios."""
+    """Settings of a trial in addition to its scenarios."""
 
     payload_bytes: int = 100
     patience_ms: int = PATIENCE_MS
     idle_ms: int = IDLE_MS
     max_receives: int | None = None
     is_mended: bool = True
-    """True if a group that needs more time is given a good network."""
+    """True if a group that needs too long gets a network without loss."""
     options: ChannelOptions = field(default_factory=ChannelOptions)
-    """Options of the engines."""
+    """Options of the participants' engines."""
     policy: RepairPolicy | None = None
-    """Repair policy. None means the one of the scenario."""
+    """Repair policy of the trial. Without a policy, the trial uses the scenario's repair policy."""
     make_network: Callable[[Timeline, Conditions, int], Network] | None = None
-    """Function that makes the network from the time, the conditions and the seed. None means
-    `EqualNetwork`."""
+    """Function that makes the network from the timeline, the conditions and the seed. Without the
+    function, the trial uses an `EqualNetwork`."""
 
 
 def run_trial(
     scenarios: Sequence[Scenario], make_core: MakeCore[C], terms: Terms | None = None
 ) -> Measures:
-    """Run the channels of a community, one scenario each, and return the figures of all together.
+    """Run the channels of a community, one scenario each, and return their measures together.
 
     Raises:
         TooMuchWork: the cores were given more than `terms.max_receives` messages.
@@ -72,7 +71,7 @@ def run_trial(
 def metered(
     scenarios: Sequence[Scenario], make_core: MakeCore[C], terms: Terms | None = None
 ) -> Meter:
-    """Run them and return their meter.
+    """Run the channels of a community, one scenario each, and return their meter.
 
     Raises:
         TooMuchWork: as `run_trial`.
@@ -87,15 +86,14 @@ def metered(
 
 
 class EqualNetwork(Network):
-    """Network that treats all protocols alike.
+    """Network with the same losses and delays for all protocols.
 
-    The fate of a copy follows from the seed, its sender, its receiver, and the kind and number of
-    the broadcast (the sender's first message, its second one, its first sync …). The first
-    broadcast of each message therefore has the same fate with every protocol, and a copy that is
-    lost at 10 % is also lost at 20 %. Later broadcasts (retries, repairs, syncs) are numbered for
-    each protocol.
+    The fate of a copy depends on the seed, sender, receiver, and the kind and number of the
+    broadcast. The first broadcast of a message has the same fate with each protocol, at any share
+    of losses. Later broadcasts (retries, repairs, syncs) have numbers of their own in each
+    protocol.
 
-    Store receives everything, because the proposal of SDS assumes high availability.
+    Store receives all messages, because the proposal of SDS assumes high availability.
     """
 
     def __init__(self, timeline: Timeline, conditions: Conditions, seed: int) -> None:
@@ -104,7 +102,7 @@ class EqualNetwork(Network):
         self._numbers: Counter[tuple[int, str]] = Counter()
 
     def broadcast(self, sender: int, sent: Packet) -> None:
-        """Pass a message to all except its sender."""
+        """Pass a message to all participants except its sender."""
         kind, conditions = sent.kind.value, self.conditions
         number = self._numbers[sender, kind]
         self._numbers[sender, kind] += 1

@@ -1,4 +1,4 @@
-"""World that simulated participants share, with the maker of their cores and their observer."""
+"""Resources that simulated participants share, with the maker of their cores and their observer."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ C_co = TypeVar("C_co", bound=SyncCore, covariant=True)
 
 
 class MakeCore(Protocol[C_co]):
-    """Function that makes the core of a participant, at each start of its process."""
+    """Function that makes a participant's core at each start of the participant's process."""
 
     def __call__(
         self,
@@ -45,82 +45,85 @@ class MakeCore(Protocol[C_co]):
 
 
 class Observer(Generic[C]):
-    """Observer of a participant's actions. By default it does nothing."""
+    """Observer of a participant's actions. The methods of the base class do nothing."""
 
     reads_log = False
-    """True if `told` gets a `Logged` for each message that enters the log."""
+    """True if `emitted` gets a `Logged` for each message that enters the log."""
 
     def started(self, core: C) -> None:
-        """Note that it begins with an empty log."""
+        """Note that the participant begins with an empty log."""
 
     def restarted(self, core: C) -> None:
-        """Note that it begins again from its disk."""
+        """Note that the participant begins again from its disk."""
 
     def rolled_back(self, core: C) -> None:
-        """Note that it begins again from an older state."""
+        """Note that the participant begins again from an older state."""
 
     def lost_disk(self) -> None:
-        """Note that its state is unreadable, so it begins with an empty log."""
+        """Note that the participant's state is unreadable, so it begins with an empty log."""
 
     def left(self) -> None:
-        """Note that it is gone permanently."""
+        """Note that the participant left the group permanently."""
 
     def repeated(self) -> None:
-        """Note that all events unconfirmed before a restart were emitted again."""
+        """Note that all events that were unconfirmed before a restart were emitted again."""
 
     def sent(self, core: C, payload: bytes, accepted: Accepted) -> None:
-        """Note that a message of its application was accepted."""
+        """Note that the engine accepted a message of the application."""
 
     def answered(self, accepted: Accepted) -> None:
-        """Note that the application learned that it is accepted."""
+        """Note that the application learned that the engine accepted its message."""
 
     def confirmed(self, event: AnyEvent) -> None:
-        """Note that a confirmation of its application is on disk."""
+        """Note that the application's confirmation of an event is on disk."""
 
     def received(self, core: C, data: bytes, arrival: Arrival) -> None:
         """Note that the core received a message."""
 
     def took(self, data: bytes, arrival: Arrival) -> None:
-        """Note that the result of that message is on disk."""
+        """Note that a received message and its result are on disk."""
 
     def emitted(self, core: C, event: AnyEvent | Logged) -> str | None:
-        """Note an emitted event. Return a line for the trace, or None."""
+        """Note an event that the engine emitted. `emitted` returns a line for the trace, or
+        None."""
         return None
 
     def stepped(self, core: C, now_ms: int, is_waiting: Callable[[str], bool]) -> None:
-        """Note the end of a step. `is_waiting` tells if an own message waits for the transport."""
+        """Note that a step of the engine ended. `is_waiting` returns True if an own message still
+        waits for the transport."""
 
     def published(self, core: C, outgoing: Outgoing, message_hash: bytes, now_ms: int) -> None:
-        """Note that a message was sent, at this time of the participant's clock."""
+        """Note that the participant published a message, at a time of the participant's clock."""
 
 
 class JournalKeeper(Protocol):
-    """Writer of one process's events and wire messages, as a channel's journal."""
+    """Writer of the events and wire messages of one process, like a channel's journal."""
 
     def opened(self, core: SyncCore, wanted_from_ms: int | None, now_ms: int) -> None:
-        """Note that the process begins. The time is None if it continues as before a restart."""
+        """Note that the process begins. If the process continues after a restart, `wanted_from_ms`
+        is None."""
 
     def came(self, arrived: Packet, outcome: Outcome, now_ms: int, *, from_store: bool) -> None:
-        """Note that a message arrived, with its result."""
+        """Note that a message arrived, with the result of receiving it."""
 
     def went(self, outgoing: Outgoing, sent: Packet, now_ms: int) -> None:
-        """Note that the own node accepted a message."""
+        """Note that the participant's own node accepted a message."""
 
     def emitted(self, event: AnyEvent | Logged, now_ms: int) -> None:
-        """Note that an event was emitted."""
+        """Note that the engine emitted an event."""
 
     def ended(self, now_ms: int | None = None) -> None:
-        """Note that the process ended. Without a time it was killed."""
+        """Note that the process ended. A call without a time means that the process was killed."""
 
 
 @dataclass(slots=True)
 class Node:
-    """Own node of a participant, which survives its processes."""
+    """Own Waku node of a participant, which survives the participant's processes."""
 
     number: int
     is_away: bool = False
     spent: Spent | None = None
-    """Spent budget of the rate limit, in a file beside the process."""
+    """Spent budget of the rate limit, which is stored outside the process."""
 
 
 @dataclass(slots=True)
@@ -133,13 +136,13 @@ class World(Generic[C]):
     dialect: str
     commit_ms: int
     publish_ms: int
-    """Time of each own node to accept a message."""
+    """Time that each participant's own node needs to accept a message."""
     payload_bytes: int = 0
-    """Length to which messages of applications are padded."""
+    """Length to which applications pad their messages."""
     habits: Habits = field(default_factory=Habits)
-    """Options of the applications."""
+    """Behaviour of all applications in the world."""
     policy: RepairPolicy = both
     options: ChannelOptions = field(default_factory=ChannelOptions)
-    """Options of the engines. `make_core` knows those of the core."""
+    """Options of the participants' engines. `make_core` knows the options of the core."""
     journals: Callable[[str], JournalKeeper] | None = None
-    """Function that makes the journal of a participant, at each start of its process."""
+    """Function that opens a participant's journal at each start of the participant's process."""

@@ -1,7 +1,7 @@
-"""Curves and answers that are computed from records.
+"""Curves and answers that are computed from the records of runs.
 
-Figures of runs that differ only in the seed are combined: their mean, lowest and highest value. A
-run without a value, such as the delay of messages if none came, is left out.
+Runs that differ only in the seed become one figure, with mean, lowest and highest value. A run that
+lacks a value, such as a delay without messages, is left out.
 """
 
 import operator
@@ -13,7 +13,7 @@ from typing import Final
 from .runs import Record, Value
 
 Conditions = Mapping[str, Value]
-"""Values by the names of settings."""
+"""Values of settings, by the names of the settings."""
 
 _COMPARISONS: Final[Mapping[str, Callable[[float, float], bool]]] = {
     ">=": operator.ge,
@@ -23,7 +23,7 @@ _COMPARISONS: Final[Mapping[str, Callable[[float, float], bool]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """Measurements of runs that differ only in the seed."""
+    """Mean, lowest and highest measurement of runs that differ only in the seed."""
 
     mean: float
     low: float
@@ -32,7 +32,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Condition of an answer, such as `delivered_share >= 0.999`."""
+    """Condition that an answer must meet, such as `delivered_share >= 0.999`."""
 
     measure: str
     comparison: str
@@ -40,7 +40,7 @@ class Target:
 
     @classmethod
     def parse(cls, text: str) -> "Target":
-        """Read a condition from text.
+        """Return the target that a text describes.
 
         Raises:
             ValueError: it is none.
@@ -51,7 +51,7 @@ class Target:
         return cls(measure, comparison, float(bound))
 
     def is_met(self, figure: Figure | None) -> bool:
-        """Return True if the mean fulfils it."""
+        """Return True if the mean of a figure meets the target."""
         compare = _COMPARISONS[self.comparison]
         return figure is not None and compare(figure.mean, self.bound)
 
@@ -61,21 +61,21 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """Choice that fulfils a target at the lowest cost."""
+    """Choice of settings that meets a target at the lowest cost."""
 
     given: Conditions
     choice: Conditions | None
-    """Cost of the choice. None if no choice fulfils the target."""
+    """Chosen values of the settings. If no choice meets the target, `choice` is None."""
     cost: float | None
 
 
 def select(records: Iterable[Record], where: Conditions) -> list[Record]:
-    """Return the records with these values."""
+    """Return the records in which settings have the given values."""
     return [r for r in records if all(r.get(name) == value for name, value in where.items())]
 
 
 def figure(records: Iterable[Record], measure: str) -> Figure | None:
-    """Return the measurements of these records, or None."""
+    """Return mean, lowest and highest value of a measure in records, or None without values."""
     values = [record.get(measure) for record in records]
     numbers = [float(value) for value in values if isinstance(value, (int, float))]
     if not numbers:
@@ -84,12 +84,12 @@ def figure(records: Iterable[Record], measure: str) -> Figure | None:
 
 
 def values_of(records: Iterable[Record], setting: str) -> list[Value]:
-    """Return the values of a setting, in order."""
+    """Return the values of a setting that occur in records, in order."""
     return sorted({record.get(setting) for record in records}, key=_order)
 
 
 def curve(records: Collection[Record], x: str, y: str) -> list[tuple[float, Figure | None]]:
-    """Return the measurements of `y` at each value of the setting `x`."""
+    """Return the measure `y` at each value of the setting `x`."""
     points = []
     for value in values_of(records, x):
         assert isinstance(value, (int, float))
@@ -105,8 +105,9 @@ def best(
     least: str,
     each: Sequence[str] = (),
 ) -> list[Best]:
-    """Return the best values of the settings `of` for each combination of the settings `each`. They
-    fulfil the target with the lowest `least`. Among equals the first ones are chosen."""
+    """Return the best values of the settings `of` for each combination of the settings `each`. The
+    best values meet the target at the lowest value of the measure `least`. Of several equally good
+    choices, the first is returned."""
     answers = []
     for given in combinations(records, each):
         candidates = []
@@ -121,7 +122,7 @@ def best(
 
 
 def combinations(records: Iterable[Record], settings: Sequence[str]) -> list[Conditions]:
-    """Return the combinations of values of these settings, in order."""
+    """Return the combinations of the settings' values that occur in records, in order."""
     rows = {tuple(record.get(name) for name in settings) for record in records}
     ordered = sorted(rows, key=lambda row: [_order(value) for value in row])
     return [dict(zip(settings, row, strict=True)) for row in ordered]

@@ -1,4 +1,4 @@
-"""Execution of the runs that a results directory lacks, in batches that executors write there.
+"""Execution of the runs whose results are missing, in batches that executors write.
 
 The results do not depend on the number of processes, the batch size, or interruptions.
 """
@@ -15,8 +15,7 @@ from .runs import Record, Run
 
 Batch = Sequence[Run]
 Executor = Callable[[Path, Sequence[Batch]], Iterator[int]]
-"""Executor that runs batches, writes each to the directory, and yields the size of each finished
-one."""
+"""Function that runs batches, writes their results, and yields the size of each finished batch."""
 
 
 def execute(
@@ -27,10 +26,10 @@ def execute(
     batch_size: int,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Mapping[str, Record]:
-    """Run the missing runs and return the records of all runs by id, unless the executor was
-    stopped.
+    """Run the missing runs, and return the records of all runs by id.
 
-    `progress` is called with the number of newly finished runs, first with that of existing ones.
+    `progress` is called with the number of finished runs, first with the number of existing
+    results.
 
     Raises:
         ValueError: the directory has a file that is not a record; or the executors wrote elsewhere.
@@ -53,7 +52,7 @@ def execute(
 
 
 def local_processes(jobs: int, *, stopped: Callable[[], bool] = lambda: False) -> Executor:
-    """Run batches in several processes of this machine."""
+    """Return an executor that runs batches in several processes of this machine."""
 
     def run(directory: Path, batches: Sequence[Batch]) -> Iterator[int]:
         return spread(partial(run_batch, directory), batches, jobs=jobs, stopped=stopped)
@@ -62,7 +61,7 @@ def local_processes(jobs: int, *, stopped: Callable[[], bool] = lambda: False) -
 
 
 def run_batch(directory: Path, batch: Batch) -> int:
-    """Run a batch unless it is finished, write it, and return its size."""
+    """Run a batch unless its results exist, write its results, and return its size."""
     if not batch_path(directory, (run.id for run in batch)).exists():
         write_batch(directory, list(map(_record, batch)))
     return len(batch)

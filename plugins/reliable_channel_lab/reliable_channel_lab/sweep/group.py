@@ -1,4 +1,4 @@
-"""Runs of whole groups: the real core at each participant, over a network that does not change."""
+"""Runs of whole groups, with a real core at each participant and an unchanging network."""
 
 from dataclasses import dataclass
 from random import Random
@@ -25,8 +25,7 @@ from ..sim.trial import Terms, run_trial
 from .runs import Run, Value
 
 COMING_MS: Final = 60_000
-"""Time before the first message, in which all participants arrive and send their first sync
-message."""
+"""Time before the first message, in which all participants arrive and send a sync message."""
 
 _MEASURED: Final = (
     "delivery_probability",
@@ -52,9 +51,10 @@ _KINDS: Final = ("content", "retry", "repair", "sync", "store_request")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRun(Run):
-    """Group that talks for a while and then falls silent.
+    """Group that exchanges messages for a while and then falls silent.
 
-    The conditions apply to the whole run. A message that has not arrived by its end counts as lost.
+    The network conditions apply to the whole run. A message that has not arrived at the end of the
+    run counts as lost.
     """
 
     kind: ClassVar = "group"
@@ -64,36 +64,41 @@ class GroupRun(Run):
     participants: Annotated[int, Bound(2), Unit("participants")] = 10
     messages: Annotated[int, Bound(1), Unit("messages")] = 50
     pause_ms: Annotated[
-        int, Bound(1), Doc("The mean time from one message to the next. The writer is drawn.")
+        int,
+        Bound(1),
+        Doc(
+            "The mean time from one message to the next. The writer of each "
+            "message is chosen at random."
+        ),
     ] = 5_000
     loss: Annotated[
         float,
         SHARE_BELOW_1,
-        Doc("""The share of copies that are lost on their way to each participant. Store hears
-        everything. In a relay it is the loss of each hop."""),
+        Doc("""The share of copies that are lost on their way to each participant. Store receives
+            all messages without loss. In a relay network, the loss applies to each hop."""),
     ] = 0.0
     latency_ms: Annotated[
         int,
         Bound(1),
-        Doc("""The longest latency. Each copy takes from a tenth of it up to this, drawn uniformly.
-        In a relay it is the latency of each hop."""),
+        Doc("""The longest latency of a copy. The latency of each copy is random, from a tenth of
+            the longest latency up to it. In a relay network, the latency applies to each hop."""),
     ] = 300
     topology: Annotated[
         Literal["broadcast", "relay", "islands"],
-        Doc("""`broadcast`: all hear all. `relay`: nodes of degree 6 that pass messages on.
-        `islands`: as `broadcast`, but in the middle third of the talk two halves do not hear
-        each other."""),
+        Doc("""With `broadcast`, all participants hear each other. With `relay`, nodes of degree 6
+            forward messages. With `islands`, two halves do not hear each other in the middle third
+            of the talk."""),
     ] = "broadcast"
     drain_ms: Annotated[
         int,
         Bound(1),
-        Doc("""The time for which the run goes on after the last message, unless all participants
-        have all messages before."""),
+        Doc("""The longest time that the run continues after the last message, until all
+            participants have all messages."""),
     ] = 900_000
     idle_ms: Annotated[
         int,
         Bound(0),
-        Doc("The time for which the run then goes on in silence."),
+        Doc("The time for which the silent group is observed after the last delivery."),
     ] = 0
 
     def __post_init__(self) -> None:

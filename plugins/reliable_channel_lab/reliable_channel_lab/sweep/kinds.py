@@ -1,4 +1,4 @@
-"""Kinds of runs, by name."""
+"""Kinds of runs in a sweep, by name."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -11,6 +11,6 @@ KINDS: Final[Mapping[str, type[Run]]] = {kind.kind: kind for kind in (GroupRun, 
 
 
 def run_of(settings: Mapping[str, Any]) -> Run:
-    """Return the run with these `Run.settings`."""
+    """Return the run with the given `Run.settings`."""
     own = dict(settings)
     return KINDS[own.pop("run")].of(own)

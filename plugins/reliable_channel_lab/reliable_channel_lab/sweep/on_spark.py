@@ -1,8 +1,9 @@
-"""Batches on Spark. Each batch is a task, which runs it and writes its file.
+"""Execution of a sweep's batches on Spark. Each batch is a task, which runs the batch and writes
+the file of results.
 
-All executors must see the directory, as for any files that Spark writes. A task only reports that
-it is done. If an executor is killed, another one takes over its task. If the driver is killed, only
-the running batches are lost.
+All executors must be able to write into the directory of results. A task only reports that its
+batch is finished. If an executor is killed, another executor takes over the task. If the driver is
+killed, only the running batches are lost.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 LOOK_S: Final = 0.5
-"""Polling interval for the files in the directory."""
+"""Polling interval for the files in the directory of results."""
 _BATCHES: Final = "number long, directory string, runs string"
 _DONE: Final = "done long"
 
 
 def spark_executor(spark: SparkSession, *, stopped: Callable[[], bool] = lambda: False) -> Executor:
-    """Run batches on a session, which may be one of Spark Connect, until it is stopped."""
+    """Return an executor that runs batches on a Spark session, which may be Spark Connect."""
 
     def run(directory: Path, batches: Sequence[Batch]) -> Iterator[int]:
         if not batches:
@@ -56,7 +57,8 @@ def spark_executor(spark: SparkSession, *, stopped: Callable[[], bool] = lambda:
 
 
 def run_all(batches: DataFrame, count: int) -> DataFrame:
-    """Yield the number of finished runs for each batch. A row is one batch and one task."""
+    """Run each batch as a task, and return the number of its finished runs. Each row of `batches`
+    is one batch."""
     spread = batches.repartitionByRange(count, "number")
     return spread.select("directory", "runs").mapInArrow(_run_rows, _DONE)
 

@@ -1,4 +1,5 @@
-"""Answers of a sweep as a page: Markdown with SVG images, the same bytes for the same records."""
+"""Page with a sweep's answers, in Markdown with SVG images, equal in every byte for equal
+records."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ _NO_FIGURE: Final = "none"
 
 
 def page_text(plan: Plan, records: Mapping[str, Record], *, command: str, plots: str) -> str:
-    """Return the page, with pictures in the directory `plots`.
+    """Return the text of the page, with images in the directory `plots`.
 
     Raises:
         ValueError: a text asks for figures that there are not.
@@ -42,7 +43,7 @@ def page_text(plan: Plan, records: Mapping[str, Record], *, command: str, plots:
 def pictures(
     plan: Plan, records: Mapping[str, Record], *, to: Format = "svg"
 ) -> Iterator[tuple[str, bytes]]:
-    """Return the pictures of a page by file name.
+    """Yield the file name and the content of each image on the page.
 
     Raises:
         PlotsUnavailable: matplotlib is not installed.
@@ -61,10 +62,10 @@ def _questions(plan: Plan) -> list[Question]:
 
 
 def fill_in(text: str, records: Sequence[Record]) -> str:
-    """Replace `{measure | setting=value, … | format}` in a text by measured means.
+    """Replace `{measure | setting=value, … | format}` in a text by the mean of the measure.
 
-    The format is one of Python's for floats, `s` for milliseconds shown as seconds, or `bytes` for
-    bytes, kB or MB. The default is `.3g`.
+    The format is one of Python's for floats, `s` for seconds, or `bytes` for bytes, kB or MB. The
+    default format is `.3g`.
 
     Raises:
         ValueError: no record has these values and this figure.
@@ -164,7 +165,9 @@ def _table_of_best(records: Sequence[Record], asked: BestOf) -> str:
         each=asked.each,
     )
     cost_label, cost_unit = _axis(asked.least)
-    head = [*map(_code, asked.each), *(f"best {_code(name)}" for name in asked.of), cost_label]
+    beside = f" ({_told(asked.where)})" if asked.where else ""
+    best_of = [f"cheapest {_code(name)} with `{asked.target}`{beside}" for name in asked.of]
+    head = [*map(_code, asked.each), *best_of, cost_label]
     rows = [head, ["---"] * len(head)]
     for answer in answers:
         chosen, cost = [_NO_FIGURE] * len(asked.of), _NO_FIGURE
@@ -172,9 +175,7 @@ def _table_of_best(records: Sequence[Record], asked: BestOf) -> str:
             chosen = [_value(answer.choice[name]) for name in asked.of]
             cost = f"{answer.cost / cost_unit:,.3g}"
         rows.append([*(_value(answer.given[name]) for name in asked.each), *chosen, cost])
-    table = "\n".join("| " + " | ".join(row) + " |" for row in rows)
-    beside = f", {_told(asked.where)}" if asked.where else ""
-    return f"`{asked.target}` at the least {words(asked.least)}{beside}:\n\n{table}"
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
 def _bytes(count: float) -> str:
@@ -189,7 +190,7 @@ def _code(name: str) -> str:
 
 
 def words(name: str) -> str:
-    """Return the name of a setting or a measure for people."""
+    """Return a readable name of a setting or a measure."""
     return name.replace("_", " ")
 
 

@@ -1,7 +1,7 @@
-"""Sweep file: experiments, which consist of runs, and questions to their results.
+"""Sweep file, with experiments, which consist of runs, and questions to the results.
 
-In an experiment every setting has one value or a list of values. There is a run for each
-combination and each seed. An error names the wrong key.
+In an experiment, every setting has a value or a list of values. An experiment has a run for each
+combination of values and each seed. An error of the sweep file names the key that is wrong.
 """
 
 import tomllib
@@ -21,17 +21,17 @@ MAX_RUNS: Final = 1_000_000
 
 @dataclass(frozen=True)
 class Experiment:
-    """Runs that differ in the settings with several values, and in the seed."""
+    """Set of runs that differ in the settings with several values, and in the seed."""
 
     name: str
     kind: type[Run]
     grid: Mapping[str, Sequence[Any]]
-    """Values by the names of settings."""
+    """Values of each setting, by the name of the setting."""
     seeds: range
 
     @cached_property
     def runs(self) -> tuple[Run, ...]:
-        """Return all runs of the experiment.
+        """Runs of the experiment, for all combinations and seeds.
 
         Raises:
             ValueError: a setting is wrong; the text begins with its name.
@@ -52,13 +52,13 @@ class Plan:
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        """All runs, each once, in the order of the file."""
+        """Runs of the whole sweep, each once, in the order of the file."""
         every = (run for experiment in self.experiments.values() for run in experiment.runs)
         return tuple({run.id: run for run in every}.values())
 
 
 def read_plan(path: Path) -> Plan:
-    """Read a sweep file from disk.
+    """Return the plan in a sweep file.
 
     Raises:
         ValueError: it is no sweep file. The text names the place and the allowed values.

@@ -1,4 +1,4 @@
-"""Questions to the records of a sweep: plots, and the best values for a target."""
+"""Questions to the records of a sweep, answered by plots or by the best values for a target."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,8 +23,7 @@ class Plot:
 
 @dataclass(frozen=True, slots=True)
 class BestOf:
-    """Question for the values of the settings `of` that fulfil the target at the lowest `least`,
-    for each combination of the settings `each`."""
+    """Question for the values of the settings `of` that meet a target at the lowest `least`."""
 
     of: tuple[str, ...]
     target: Target
@@ -35,23 +34,23 @@ class BestOf:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Section of the page."""
+    """Section of the page that answers a question."""
 
     name: str
     experiments: tuple[str, ...]
     title: str
     text: str = ""
     answer: str = ""
-    """Answer in one sentence, perhaps with figures: `{measure | setting=value, … | format}`
-    (`page.fill_in`)."""
+    """Answer in a sentence, perhaps with means in the form `{measure | setting=value, … |
+    format}`."""
     remark: str = ""
-    """Further text, with figures in the same form."""
+    """Further text of the section, perhaps with means in the same form as `answer`."""
     plots: tuple[Plot, ...] = ()
     best: tuple[BestOf, ...] = ()
 
 
 class Asked(Protocol):
-    """Part of an experiment that a question needs."""
+    """Interface of an experiment for its questions."""
 
     @property
     def kind(self) -> type[Run]: ...
@@ -103,8 +102,7 @@ def read_question(
 
 
 def default_question(name: str, experiment: Asked) -> Question:
-    """Return the default question of an experiment without one: each of its measures over the first
-    number that it varies."""
+    """Return the default question, a plot of each measure over the first setting that varies."""
     varied = [name for name, values in experiment.grid.items() if len(values) > 1]
     x = next((name for name in varied if _are_numbers(experiment.grid[name])), None)
     if x is None:

@@ -1,4 +1,4 @@
-"""Runs of quiet groups: the cost of sync, and the time to notice a missing message."""
+"""Runs of quiet groups, which measure the cost of sync and the time to notice a missing message."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +16,7 @@ from .runs import Run, Value
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuietRun(Run):
-    """Group in which a participant writes rarely, simulated by its sync timers alone
+    """Group in which messages are rare, simulated by the participants' sync timers alone
     (`sim/quiet.py`)."""
 
     kind: ClassVar = "quiet"
@@ -34,31 +34,41 @@ class QuietRun(Run):
     participants: Annotated[int, Bound(2), Unit("participants")] = 10
     sync_schedule: Annotated[
         Literal["suppressed", "js-waku", "svs", "auto"],
-        Doc("`svs` needs the plugin reliable-channel-svs. `auto` is a channel that tunes itself."),
+        Doc(
+            "The schedule `svs` needs the plugin reliable-channel-svs. The schedule `auto` is "
+            "that of a channel that tunes itself."
+        ),
     ] = "suppressed"
     sync_min_interval_ms: Annotated[
         int,
         Bound(1),
-        Doc("With `svs` it is the PeriodicTimeout."),
+        Doc("With the schedule `svs`, this interval is the PeriodicTimeout."),
     ] = 30_000
     loss: Annotated[
-        float, SHARE_BELOW_1, Doc("The share of lost copies, of a message and of a sync message.")
+        float,
+        SHARE_BELOW_1,
+        Doc("The share of copies that are lost, of messages and of sync messages."),
     ] = 0.1
     latency_ms: Annotated[
         int,
         Bound(1),
-        Doc("The longest latency. Each copy takes from a tenth of it up to this, drawn uniformly."),
+        Doc(
+            "The longest latency of a copy. The latency of each copy is random, from a tenth "
+            "of the longest latency up to it."
+        ),
     ] = 200
-    rounds: Annotated[int, Bound(1), Unit("rounds"), Doc("The messages, one in each round.")] = 5
+    rounds: Annotated[
+        int, Bound(1), Unit("rounds"), Doc("The number of messages, one in each round.")
+    ] = 5
     round_ms: Annotated[int, Bound(1)] = 120_000
     warm_up_ms: Annotated[
         int,
         Bound(2),
-        Doc("The time before the first message, long enough for the schedule to settle."),
+        Doc("The time before the first message, long enough for the sync schedule to settle."),
     ] = 60_000
 
     def measure(self) -> dict[str, Value]:
-        """Play the rounds and count messages."""
+        """Simulate all rounds, and return the counts of messages."""
         group = QuietGroup(
             self.seed,
             self.participants,

@@ -1,7 +1,8 @@
-"""Directory of a sweep, with a file of records for each finished batch.
+"""Directory of a sweep's results, with a file of records for each finished batch.
 
-A batch is written completely or not at all. A killed process loses its unfinished batches, and the
-next one repeats them. Only the set of records counts, not their batches.
+The results of a batch are written completely or not at all. A killed process loses its unfinished
+batches, and the next process runs them again. Results depend only on the set of records, not on the
+division into batches.
 """
 
 import json
@@ -18,13 +19,13 @@ _SUFFIX: Final = ".jsonl"
 
 
 def batch_path(directory: Path, ids: Iterable[str]) -> Path:
-    """Return the path of the records of these runs, if they are one batch."""
+    """Return the path of the file for a batch with the given run ids."""
     name = sha256(" ".join(sorted(ids)).encode()).hexdigest()[:16]
     return directory / (name + _SUFFIX)
 
 
 def write_batch(directory: Path, records: Sequence[Record]) -> None:
-    """Add the records of a batch, all at once."""
+    """Write the records of a batch to a file, all at once."""
     path = batch_path(directory, (str(record["id"]) for record in records))
     unfinished = path.with_suffix(f".{socket.gethostname()}.{os.getpid()}.unfinished")
     with unfinished.open("w", encoding="utf-8") as file:
@@ -58,12 +59,12 @@ def read_results(directory: Path) -> dict[str, Record]:
 
 
 def write_records(path: Path, records: Mapping[str, Record]) -> None:
-    """Write records to one file, in the order of their ids."""
+    """Write all records to one file, in the order of their ids."""
     path.write_text(_lines(records), encoding="utf-8")
 
 
 def digest(records: Mapping[str, Record]) -> str:
-    """Return the hex sha256 of records in the order of their ids, equal for equal results."""
+    """Return the SHA-256 of all records in the order of their ids, in hex."""
     return sha256(_lines(records).encode()).hexdigest()
 
 

@@ -1,7 +1,7 @@
-"""Run of a sweep: a value with a stable id, and a pure function from it to a record.
+"""Run of a sweep, a value with a stable id from which a pure function makes a record.
 
-A record is one flat object of numbers, words and truth values: the settings and the measurements.
-It names no machine and no measured duration, so equal runs have equal records.
+A record is a flat object of numbers, words and booleans, with settings and measurements. A record
+names no machine and no real duration, so equal runs have equal records.
 """
 
 import json
@@ -18,7 +18,7 @@ from reliable_channel.sds.declared import Bound, Doc, check, declared
 
 Value = int | float | str | bool | None
 Record = Mapping[str, Value]
-"""Settings and measurements by name. `id`, `run` and `seed` are always present."""
+"""Settings and measurements of a run, by name. A record always contains `id`, `run` and `seed`."""
 
 ID_DIGITS: Final = 16
 _OF_CORE: Final = {
@@ -35,12 +35,13 @@ OPTIONS: Final = (
     ),
     "retrieval_strategy",
 )
-"""Options of the core by flat name. No other option makes a difference in a simulation."""
+"""Options of the core, by flat name. Options outside this list make no difference in a
+simulation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run(ABC):
-    """A simulation with one seed. Its fields are its settings.
+    """Simulation with one seed. The fields of the dataclass are the settings of the run.
 
     Raises:
         ValueError: a setting that is not allowed; the text begins with its name.
@@ -48,11 +49,11 @@ class Run(ABC):
 
     kind: ClassVar[str]
     measures: ClassVar[tuple[str, ...]]
-    """Names of the values that `measure` returns."""
+    """Names of the measurements that `measure` returns."""
     takes_options: ClassVar[bool] = False
-    """True if the options of a channel are settings, too."""
+    """True if options of the channel are also settings of the run."""
 
-    seed: Annotated[int, Bound(0), Doc("Decides all that is drawn.")]
+    seed: Annotated[int, Bound(0), Doc("The seed decides everything random in the run.")]
     options: tuple[tuple[str, Any], ...] = ()
     """Options that differ from the defaults of `ChannelOptions`, by flat name."""
 
@@ -61,7 +62,8 @@ class Run(ABC):
 
     @abstractmethod
     def measure(self) -> dict[str, Value]:
-        """Run the simulation. Equal runs return equal figures on any machine."""
+        """Run the simulation, and return its measurements. Equal runs return equal measurements on
+        any machine."""
 
     @classmethod
     def setting_names(cls) -> tuple[str, ...]:
@@ -70,7 +72,7 @@ class Run(ABC):
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> Self:
-        """Return a run from its settings and options by name, as a plan or a record has them.
+        """Return a run with the settings and options of a plan or a record.
 
         Raises:
             ValueError: as the class, and for names that are not known, or missing.
@@ -98,21 +100,21 @@ class Run(ABC):
 
     @property
     def settings(self) -> dict[str, Value]:
-        """Return all settings, defaults of the run included, and options by their own names."""
+        """Settings of the run, including defaults, and its options by name."""
         own = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "options"}
         return {"run": self.kind, **own, **dict(self.options)}
 
     @property
     def id(self) -> str:
-        """Id that is equal for equal settings, in any plan."""
+        """Id of the run, which is equal for equal settings in any plan."""
         canonical = json.dumps(self.settings, sort_keys=True, separators=(",", ":"))
         return sha256(canonical.encode()).hexdigest()[:ID_DIGITS]
 
     def record(self) -> Record:
-        """Run the simulation, and return settings and measurements."""
+        """Run the simulation, and return its settings and measurements."""
         return {"id": self.id, **self.settings, **self.measure()}
 
 
 def to_line(record: Record) -> str:
-    """Return a record as a line of JSON, always in the same form."""
+    """Return a record as a line of JSON, with equal text for equal records."""
     return json.dumps(record, separators=(",", ":"), sort_keys=True)

@@ -1,4 +1,4 @@
-"""Member of a quiet group by State Vector Sync: the state machine of the plugin."""
+"""Member of a quiet group that uses State Vector Sync, with the plugin's state machine."""
 
 from collections.abc import Iterator
 from random import Random
@@ -14,8 +14,8 @@ except ModuleNotFoundError as error:
 
 
 class SvsMember:
-    """Member whose vector names the members that wrote since the run began. This keeps it short,
-    and its timers do not depend on it."""
+    """Member whose vector names only the members that wrote since the run began. A short vector
+    makes the run faster, and the member's timers do not depend on its length."""
 
     def __init__(self, interval_ms: int, number: int, now_ms: int, random: Random) -> None:
         self.known = 0
@@ -27,7 +27,8 @@ class SvsMember:
         )
 
     def write(self, now_ms: int) -> Said:
-        """Publish. The vector is sent at once (§4.2), and represents the message here."""
+        """Publish a message by sending the vector. The vector is sent at once (§4.2), and stands
+        for the message in this simulation."""
         self._svs.publish(now_ms)
         self.known += 1
         [vector] = self._svs.outgoing()
@@ -40,12 +41,13 @@ class SvsMember:
                 self.known += event.last_seq - event.first_seq + 1
 
     def recover(self, message: Said, now_ms: int) -> None:
-        """Receive a missing publication. This changes no timer after a vector named it."""
+        """Receive a missing publication. A publication changes no timer if a vector has already
+        named it."""
         if self._svs.vector.is_outdated_to(StateVector.decode(message.data)):
             self.hear(message, now_ms)
 
     def next_deadline_ms(self) -> int:
-        """Return the end of the timer of the present state."""
+        """Return the time when the timer of the present state ends."""
         return self._svs.next_deadline_ms()
 
     def on_deadline(self, now_ms: int) -> Iterator[Said]:
@@ -55,8 +57,7 @@ class SvsMember:
 
 
 def vector_bytes(participants: int) -> int:
-    """Return the size of a vector with this many members, each of which published since its only
-    start."""
+    """Return the size of a vector in which each participant has published since its only start."""
     started_s = 1_700_000_000
     return len(
         StateVector({Name.parse(f"/p{n}"): {started_s: 1} for n in range(participants)}).encode()

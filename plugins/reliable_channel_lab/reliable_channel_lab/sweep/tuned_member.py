@@ -1,6 +1,6 @@
-"""Self-tuning member of a quiet group: measurements, timer and copies of the core, without its log.
-Requests and retries are left out. The simulation returns a missing message to a member that noticed
-it, and in a group an acknowledgement comes before a retry."""
+"""Self-tuning member of a quiet group, with the core's measurements, timer and copies, but no log.
+Members send no requests and no retries. The simulation itself returns a missing message to the
+member that noticed its absence."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,20 +19,22 @@ from ..sim.quiet import Said
 CONTENT: Final = b"a message"
 SECOND_MS: Final = 1_000
 QUIET_MS: Final = 120_000
-"""Time after which the syncs of a core carry the root of its log."""
+"""Time after which sync messages of a core carry the root hash of its log."""
 
 
 @dataclass(frozen=True, slots=True)
 class TunedSaid(Said):
-    """Broadcast of a member, with the parts that its receivers see."""
+    """Broadcast of a member, with the fields that its receivers read."""
 
     message: Message
     sent_at_ns: int
-    """Waku timestamp. For a message it is that of the first copy, from which its id is made."""
+    """Waku timestamp of the broadcast. A repeated copy has the timestamp of the first copy, from
+    which the message id is made."""
 
 
 class TunedMember:
-    """SDS with `self_tuning`. The same events as in `sds/receiving.py` restart the timer."""
+    """SDS member with `self_tuning`. The timer is restarted by the same events as in
+    `sds/receiving.py`."""
 
     def __init__(self, interval_ms: int, number: int, now_ms: int, random: Random) -> None:
         self.known = self._has = 0
@@ -45,7 +47,7 @@ class TunedMember:
         self._written: dict[str, TunedSaid] = {}
 
     def write(self, now_ms: int) -> Said:
-        """Write the next message. Copies follow."""
+        """Write the next message. Copies of the message are sent later."""
         self._has = self.known = self._has + 1
         sent_at_ns = now_ms * 1_000_000
         message_id = reliable_channel_id(self._name, sent_at_ns, CONTENT)
@@ -57,7 +59,7 @@ class TunedMember:
         return said
 
     def hear(self, said: Said, now_ms: int) -> None:
-        """Receive a message, a copy of one, or a sync message."""
+        """Receive a message, a copy of a message, or a sync message."""
         assert isinstance(said, TunedSaid)
         newest = int.from_bytes(said.data)
         self._heard.add(said.message.sender_id)
@@ -98,7 +100,7 @@ class TunedMember:
 
 
 def sync_bytes() -> int:
-    """Return the size of a sync message of a quiet core, with two references and a root."""
+    """Return the size of a quiet core's sync message, with two references and a root hash."""
     options = SdsOptions(self_tuning=True)
     core = SdsProtocol("quiet", "p0", now_ms=0, random=lambda: 0.5, options=options)
     for number in range(2):

@@ -1,4 +1,4 @@
-"""The packets of a participant, until the transport has taken them."""
+"""Packets of a participant that wait until the transport has accepted them."""
 
 from collections import deque
 from hashlib import sha256
@@ -27,12 +27,12 @@ class Broadcast:
         self.outgoing.append(Outgoing(kind, message.id.hex(), data))
 
     def payload(self, peer_id: PeerId, payload: bytes) -> None:
-        """Return an envelope with a payload for one peer."""
+        """Add an envelope with a payload for one peer."""
         self._emit(f"payload {next(self._numbers)}", peer_id, payload)
 
     def answer(self, peer_id: PeerId) -> bool:
-        """Answer a peer's "I am here" with an empty payload that needs no answer. Return False
-        while the last such payload to the peer still waits, because it is enough."""
+        """Answer a peer's "I am here" with an empty payload that needs no answer. If an earlier
+        answer to the peer still waits, `answer` returns False."""
         answer_id = f"answer to {peer_id.decode()}"
         if answer_id in self.under_way:
             return False
@@ -46,13 +46,14 @@ class Broadcast:
         self.outgoing.append(Outgoing(OutgoingKind.RETRY, payload_id, data))
 
     def hello(self) -> str:
-        """Say "I am here" to all peers, and return the id of the message."""
+        """Send "I am here" to all peers, and return the message's id."""
         hello_id = f"hello {next(self._numbers)}"
         self.outgoing.append(Outgoing(OutgoingKind.SYNC, hello_id, self._envelope()))
         return hello_id
 
     def ephemeral(self, content: bytes, now_ms: int) -> Outgoing:
-        """Return an ephemeral message to all peers. The caller sends it."""
+        """Return an ephemeral message for all peers. The caller of `ephemeral` sends the
+        message."""
         nonce = now_ms.to_bytes(8) + next(self._numbers).to_bytes(8)
         data = self._envelope(ephemeral=content, nonce=nonce)
         return Outgoing(OutgoingKind.EPHEMERAL, sha256(data).hexdigest(), data)

@@ -1,13 +1,14 @@
-"""A participant of a channel that MVDS keeps in sync.
+"""Participant of a channel that MVDS keeps in sync.
 
-All participants hear the transport of a channel, which MVDS does not know. So a new message is
-broadcast once to all. From then on a node (`node.py`) repeats it to the peers that do not
-acknowledge it. Payloads between other participants are read too: a peer that acknowledges a message
-has it. The peers are the participants that were heard. A peer that leaves everything unanswered
-counts as gone. One that returns is offered the messages that are held.
+All participants receive the transport's broadcasts, for which MVDS has no rules. A new message is
+therefore broadcast once to all participants. After the broadcast, a node (`node.py`) repeats the
+message to peers that do not acknowledge it. Payloads between other participants are also read,
+because they tell which messages a peer has. The peers of a participant are all participants that it
+has heard. A peer that answers none of several messages counts as gone. A peer that returns is
+offered the messages that the node holds.
 
-MVDS has no order. Each message is delivered when it arrives. In the log it has the place of its
-sender's Lamport timestamp, so all participants end with the same log.
+MVDS has no order of messages. The core delivers each message when it arrives. The log is ordered by
+Lamport timestamps, so that all participants end with the same log.
 """
 
 from collections.abc import Collection, Sequence
@@ -49,7 +50,7 @@ from .wire import MAX_ID_BYTES, Content, Envelope, EnvelopeError
 
 
 class MvdsCore:
-    """The core of `sync="mvds"`.
+    """Sync core of `sync="mvds"`.
 
     Raises:
         ValueError: an id is too long, messages are too short for MVDS, or signatures are asked for.
@@ -80,20 +81,21 @@ class MvdsCore:
 
     @property
     def unacknowledged(self) -> Collection[str]:
-        """The ids of the own messages that no participant is known to have."""
+        """Ids of the participant's messages that no other participant is known to have."""
         return self._own.resent.keys()
 
     @property
     def capacity_left(self) -> int:
-        """The number of further own messages that may wait for an acknowledgement."""
+        """Number of further messages that may wait for an acknowledgement."""
         return max(0, self._options.limits.outgoing_messages - len(self._own.resent))
 
     def send(self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None) -> str:
-        """Accept a message for all participants and return its id.
+        """Accept a message for all participants, and return the message's id.
 
-        Raises: EmptyContent: there is nothing to send. ContentTooLong: it would be longer than
-        `max_message_bytes`. OutgoingBufferFull: too many own messages are unacknowledged, or all
-        held messages are.
+        Raises:
+            EmptyContent: there is nothing to send.
+            ContentTooLong: it would be longer than `max_message_bytes`.
+            OutgoingBufferFull: too many own messages are unacknowledged, or all held messages are.
         """
         if not content:
             raise EmptyContent("the content is empty; there is nothing to send")
@@ -118,7 +120,7 @@ class MvdsCore:
     def send_ephemeral(
         self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None
     ) -> str:
-        """Broadcast a message without any promise and return its id.
+        """Broadcast a message without any promise of delivery, and return its id.
 
         Raises:
             EmptyContent: there is nothing to send.
@@ -137,13 +139,13 @@ class MvdsCore:
         return outgoing.message_id
 
     def dispatched(self, message_id: str, now_ms: int, retrieval_hint: bytes | None = None) -> None:
-        """Note that an own message or a payload was sent."""
+        """Note that an own message or payload was sent."""
         self._broadcast.under_way.discard(message_id)
         self._own.dispatched(message_id)
 
     def resend_early(self, message_id: str, now_ms: int) -> bool:
-        """Broadcast an own message again. Return False where it is acknowledged, or has no attempts
-        left."""
+        """Broadcast an own message again before its next repetition is due. If the message is
+        acknowledged or has no attempts left, `resend_early` returns False."""
         resent = self._own.resent.get(message_id, self._options.max_retry_attempts)
         if resent >= self._options.max_retry_attempts:
             return False
@@ -152,13 +154,13 @@ class MvdsCore:
         return self._broadcast_message(OutgoingKind.RETRY, _id(message_id))
 
     def abandon(self, message_id: str) -> None:
-        """Stop sending an own message that the transport refuses permanently."""
+        """Stop sending a message that the transport refuses permanently."""
         self._broadcast.under_way.discard(message_id)
         if self._own.settle(message_id):
             self._node.withdraw(_id(message_id))
 
     def join(self, now_ms: int, *, wanted_from: int = 0, presume_ms: int) -> None:
-        """Join a running conversation without the messages from before `wanted_from` (ms)."""
+        """Join a running conversation, without messages from before `wanted_from` (ms)."""
         self._delivery.want_from(wanted_from)
 
     # -- receiving ---------------------------------------------------------------------------------
@@ -171,7 +173,8 @@ class MvdsCore:
         retrieval_hint: bytes | None = None,
         sent_at_ns: int | None = None,
     ) -> Arrival:
-        """Take bytes from the transport or from Store. No bytes raise an error."""
+        """Handle bytes that the transport or Store delivered. `receive` raises no error, whatever
+        the bytes are."""
         try:
             envelope = Envelope.decode(data)
         except EnvelopeError as error:
@@ -299,7 +302,7 @@ class MvdsCore:
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def on_deadline(self, now_ms: int) -> None:
-        """Do everything that is due."""
+        """Send what is due at this time, and give up messages that were repeated too often."""
         if self._hello.due_ms is not None and self._hello.due_ms <= now_ms:
             self._hello.said(now_ms, alone=not self._node.peers(self._group))
             self._counters.syncs_sent += 1
@@ -313,33 +316,33 @@ class MvdsCore:
     # -- outputs -----------------------------------------------------------------------------------
 
     def missing(self) -> Sequence[MissingEntry]:
-        """Do nothing: peers offer their messages, and MVDS requests them."""
+        """Return no messages, because peers offer their messages and MVDS requests them."""
         return ()
 
     def wanted(self) -> Sequence[MissingEntry]:
-        """Do nothing: MVDS requests the messages that peers offer."""
+        """Return no messages, because MVDS requests the messages that peers offer."""
         return ()
 
     def ask_participants(self, missing: MissingEntry, now_ms: int) -> None:
-        """Return no ids, as MVDS does not know of gaps."""
+        """Do nothing, because MVDS does not know of gaps."""
 
     @property
     def is_missing_something(self) -> bool:
-        """True if `missing()` is not empty."""
+        """True if at least one message is known to be missing."""
         return False
 
     def is_awaited(self, message_id: str) -> bool:
-        """Return True if other messages wait for a missing one. In MVDS none ever does."""
+        """Return False, because in MVDS no message waits for another message."""
         return False
 
     def events(self) -> list[SdsEvent]:
-        """Return everything that happened since the last call."""
+        """Return all events since the last call of `events`."""
         events = list(self._events)
         self._events.clear()
         return events
 
     def outgoing(self) -> list[Outgoing]:
-        """Return the packets that must be broadcast, in order."""
+        """Return the packets that must be broadcast, in the order of broadcasting."""
         outgoing = list(self._broadcast.outgoing)
         self._broadcast.outgoing.clear()
         return outgoing
@@ -350,7 +353,7 @@ class MvdsCore:
         return self._context.recorder.take()
 
     def restore(self, tables: Tables, newest: Sequence[LogEntry], now_ms: int) -> None:
-        """Begin with the state of before a restart."""
+        """Begin with the state that an earlier process recorded."""
         self._node.restore(tables, now_ms)
         self._delivery.restore(tables, newest)
         undispatched = self._own.restore(tables.get(OWN.name, ()))
@@ -359,12 +362,12 @@ class MvdsCore:
             self._broadcast_message(OutgoingKind.CONTENT, _id(message_id))
 
     def progress(self) -> Progress:
-        """Return the number of messages of this participant that each peer has."""
+        """Return the number of this participant's messages that each peer has."""
         missing = self._node.statistics().requests
         return Progress(received=self._counters.delivered, missing=missing, lost=0)
 
     def statistics(self) -> SdsStatistics:
-        """Return a snapshot of counters and buffers, with 0 where MVDS has no such thing."""
+        """Return a snapshot of counters and buffers, with 0 for figures that MVDS does not have."""
         progress = self.progress()
         return SdsStatistics(
             counters=copy(self._counters),

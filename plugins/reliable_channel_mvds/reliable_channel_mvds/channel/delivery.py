@@ -1,5 +1,4 @@
-"""The way of messages from the node to the log and the application, in the order of Lamport
-timestamps."""
+"""Delivery of messages from the node to the log and the application, with Lamport timestamps."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -24,7 +23,7 @@ from .wire import Content, EnvelopeError
 
 
 class Delivery:
-    """The log and the clock of a participant, and the reports about both."""
+    """Message log and clock of a participant, with the events about them."""
 
     def __init__(self, context: CoreContext) -> None:
         self._options = context.options.sds_options()
@@ -42,7 +41,7 @@ class Delivery:
         self._wanted_from = 0
 
     def next_clock(self, now_ms: int) -> int:
-        """Return the Lamport timestamp of the next own message."""
+        """Return the Lamport timestamp of the participant's next message."""
         return max(now_ms, self.clock + 1)
 
     def accepted(self, message_id: MessageId, content: Content) -> None:
@@ -54,8 +53,8 @@ class Delivery:
     def deliver(
         self, event: node_events.MessageReceived, now_ms: int, retrieval_hint: bytes | None
     ) -> None:
-        """Take a message of another participant and deliver it, unless it was delivered before or
-        is invalid."""
+        """Deliver a message of another participant, unless it was delivered before or is
+        invalid."""
         message_id = event.message_id.hex()
         try:
             message = Content.decode(event.body)
@@ -90,24 +89,24 @@ class Delivery:
     def rejected(
         self, reason: RejectionReason, detail: str, sender_id: str = "", message_id: str = ""
     ) -> Arrival:
-        """Report a refusal to the application."""
+        """Report to the application that a message was refused."""
         self.counters.rejected += 1
         self.events.append(MessageRejected(reason, detail, message_id, sender_id))
         return Arrival(Outcome.REJECTED, message_id, reason=reason)
 
     def want_from(self, wanted_from: int) -> None:
-        """Skip the messages from before."""
+        """Skip messages from before the given time."""
         self._wanted_from = wanted_from
         self._context.recorder.put(CHANNEL, "mvds_wanted_from", wanted_from)
 
     def record(self) -> None:
-        """Record the clock for a restart, if it has moved."""
+        """Record the clock for a restart, if the clock has changed."""
         if self.clock != self._recorded_clock:
             self._recorded_clock = self.clock
             self._context.recorder.put(CHANNEL, "clock", self.clock)
 
     def restore(self, tables: Tables, newest: Sequence[LogEntry]) -> None:
-        """Begin with the state of before a restart."""
+        """Begin with the state that an earlier process recorded."""
         values = {row[0]: row[1] for row in tables.get(CHANNEL.name, ())}
         clock, wanted_from = values.get("clock", 0), values.get("mvds_wanted_from", 0)
         assert isinstance(clock, int) and isinstance(wanted_from, int)

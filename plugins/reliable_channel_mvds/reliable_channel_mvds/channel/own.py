@@ -1,4 +1,4 @@
-"""Own messages without acknowledgement, and the times at which this participant announces
+"""Own messages without an acknowledgement, and the times at which this participant announces
 itself."""
 
 from collections.abc import Iterable
@@ -12,8 +12,7 @@ LONGEST_HELLO_INTERVAL_MS: Final = 300_000
 
 
 class OwnMessages:
-    """Own messages without acknowledgement, with the number of times that each was sent ahead of
-    its time."""
+    """Own messages without an acknowledgement, each with the number of its early repetitions."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -31,7 +30,8 @@ class OwnMessages:
             self._recorder.put(OWN, message_id, 1)
 
     def settle(self, message_id: str) -> bool:
-        """Note that a message is acknowledged or given up. Return True if it was waiting."""
+        """Note that a message is acknowledged or given up. If the message was waiting, `settle`
+        returns True."""
         if self.resent.pop(message_id, None) is None:
             return False
         self._undispatched.pop(message_id, None)
@@ -39,8 +39,8 @@ class OwnMessages:
         return True
 
     def restore(self, rows: Iterable[Row]) -> list[str]:
-        """Begin with the state of before a restart. Return the ids of the messages that were never
-        sent."""
+        """Begin with the own messages that an earlier process recorded. `restore` returns the ids
+        of messages that were never sent."""
         for message_id, dispatched in rows:
             assert isinstance(message_id, str)
             self.resent[message_id] = 0
@@ -50,8 +50,8 @@ class OwnMessages:
 
 
 class Hello:
-    """The times of "I am here": at the start and, while no other participant is known, with longer
-    and longer pauses."""
+    """Times of "I am here" messages, at the start and, while no other participant is known,
+    repeatedly."""
 
     def __init__(self, now_ms: int) -> None:
         self.due_ms: int | None = now_ms
@@ -65,5 +65,5 @@ class Hello:
         self._interval_ms = FIRST_HELLO_INTERVAL_MS
 
     def alone(self, now_ms: int) -> None:
-        """Note that the last of the other participants is gone."""
+        """Note that no other participant is known any more."""
         self.due_ms = now_ms + self._interval_ms

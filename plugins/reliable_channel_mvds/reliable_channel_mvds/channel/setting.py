@@ -1,4 +1,4 @@
-"""The options of a node, from those of its channel."""
+"""Options of an MVDS node, derived from the options of its channel."""
 
 from typing import TYPE_CHECKING, Final
 
@@ -10,13 +10,13 @@ if TYPE_CHECKING:
 
 EPOCH_MS: Final = 300
 INTERVAL_GROWTH: Final = 64
-"""The longest interval, as a multiple of the first one: 30 s grow to 32 minutes."""
+"""Ratio of the longest to the first interval of repetitions, which grow from 30 s to 32 minutes."""
 MAX_PEERS: Final = 64
-"""`limits.participants` is used if it is less. Every participant repeats everything to all peers
-that do not acknowledge it. So this protocol is for small groups, and strangers must not cost
-more."""
+"""Maximum number of peers, unless `limits.participants` is less. Every participant repeats every
+message to all peers that do not acknowledge the message. MVDS is therefore for small groups, and
+unknown participants must not add much traffic."""
 FRESH_MS: Final = 60_000
-"""An "I am here" from Store that is older than this is not answered."""
+"""Maximum age of an "I am here" message from Store that is answered."""
 
 
 def node_options(options: "SdsOptions") -> NodeOptions:

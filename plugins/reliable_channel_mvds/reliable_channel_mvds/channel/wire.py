@@ -1,4 +1,4 @@
-"""The envelopes that a channel puts on its transport. Each names its receiver."""
+"""Envelopes that a channel passes to its transport. Each envelope names its receiver."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -8,31 +8,32 @@ from google.protobuf.message import DecodeError
 from . import mvds_channel_pb2
 
 MAX_ID_BYTES: Final = 256
-"""The longest id of a channel or a participant, so that an envelope leaves room for its payload."""
+"""Maximum length of a channel's or participant's id, so that an envelope has room for its
+payload."""
 ENVELOPE_ROOM_BYTES: Final = 3 * MAX_ID_BYTES + 32
-"""The most bytes that an envelope adds."""
+"""Maximum number of bytes that an envelope adds to its payload."""
 
 
 class EnvelopeError(ValueError):
-    """The bytes are no envelope, or the body is no content."""
+    """Error that bytes are no envelope, or that a body is no content."""
 
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """A payload or an ephemeral message, with its receiver."""
+    """Envelope with a payload or an ephemeral message, and with its receiver."""
 
     channel_id: str
     sender_id: str
     recipient_id: str = ""
-    """An empty text stands for all participants."""
+    """Id of the receiver, or an empty text for all participants."""
     payload: bytes = b""
     ephemeral: bytes = b""
     nonce: bytes = b""
-    """Makes equal ephemeral messages distinct."""
+    """Bytes that make equal ephemeral messages distinct."""
 
     @property
     def is_hello(self) -> bool:
-        """True if the envelope only says that its sender is here."""
+        """True if the envelope only announces its sender."""
         return not (self.recipient_id or self.payload or self.ephemeral)
 
     def encode(self) -> bytes:
@@ -47,9 +48,10 @@ class Envelope:
 
     @classmethod
     def decode(cls, data: bytes) -> "Envelope":
-        """Read an envelope.
+        """Return the envelope in the bytes.
 
-        Raises: EnvelopeError: the bytes are no envelope, or an id is empty or too long.
+        Raises:
+            EnvelopeError: the bytes are no envelope, or an id is empty or too long.
         """
         try:
             read = mvds_channel_pb2.Envelope.FromString(data)
@@ -65,7 +67,7 @@ class Envelope:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The body of a message: its content, its sender, and its place in the log."""
+    """Body of a message, with its content, its sender, and its Lamport timestamp."""
 
     sender_id: str
     lamport_timestamp: int
@@ -80,9 +82,10 @@ class Content:
 
     @classmethod
     def decode(cls, data: bytes) -> "Content":
-        """Read a body.
+        """Return the content in a body.
 
-        Raises: EnvelopeError: the bytes are no body, or a field is missing or impossible.
+        Raises:
+            EnvelopeError: the bytes are no body, or a field is missing or impossible.
         """
         try:
             read = mvds_channel_pb2.Content.FromString(data)

@@ -1,4 +1,4 @@
-"""Actions of a running bot: write, keep notes, contacts and groups, join and leave."""
+"""Actions of a running bot, such as writing, notes, contacts, groups, joining and leaving."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -19,11 +19,11 @@ from .session import Session
 
 
 class NotRunning(ReliableChannelError, RuntimeError):
-    """The bot can only write while it runs."""
+    """Error of an action that needs a running bot."""
 
 
 class BotActions:
-    """A bot, as its functions use it."""
+    """Actions of a bot that its functions may call."""
 
     def __init__(self) -> None:
         self.rooms = Rooms()
@@ -31,7 +31,8 @@ class BotActions:
         self._session: Session | None = None
 
     def now_ms(self) -> int:
-        """Return the time of the bot's clock (ms since 1970), which is virtual in `BotTester`.
+        """Return the current time of the bot's clock (ms since 1970), which is virtual in
+        `BotTester`.
 
         Raises:
             NotRunning: before `run`.
@@ -48,7 +49,7 @@ class BotActions:
         return self._now().public_key
 
     def channel(self, name: str) -> Channel:
-        """Return a chat by its id, a channel's uuid, or a public chat's name.
+        """Return a chat by its chat id, by a channel's uuid, or by a public chat's name.
 
         Raises:
             NotRunning: before `run`.
@@ -61,8 +62,8 @@ class BotActions:
         return Channel(session.rooms.named(name), turn)
 
     def direct(self, user: str | PublicKey) -> Channel:
-        """Return the one-to-one chat with a user. There is no forward secrecy: a leaked private key
-        opens all earlier messages to its owner.
+        """Return the one-to-one chat with a user. In one-to-one chats, a leaked private key opens
+        all earlier messages (no forward secrecy).
 
         Raises:
             NotRunning: before `run`.
@@ -72,7 +73,7 @@ class BotActions:
 
     @property
     def contacts(self) -> tuple[PublicKey, ...]:
-        """Users that are contacts of the bot.
+        """Users that are the bot's contacts in Status.
 
         Raises:
             NotRunning: before `run`.
@@ -81,7 +82,8 @@ class BotActions:
         return self._now().contacts()
 
     async def request_contact(self, user: str | PublicKey, text: str) -> MessageId:
-        """Ask a user to be a contact. Clients show the text with the request.
+        """Ask a user to become a contact of the bot. Clients show the text together with the
+        contact request.
 
         Raises:
             NotRunning: before `run`.
@@ -91,7 +93,7 @@ class BotActions:
         return self._now().request_contact(_key(user), text)
 
     async def remove_contact(self, user: str | PublicKey) -> None:
-        """End a contact, or withdraw a request.
+        """End a contact with a user, or withdraw the bot's contact request.
 
         Raises:
             NotRunning: before `run`.
@@ -102,7 +104,8 @@ class BotActions:
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """Private groups of the bot. `channel(group.chat_id)` writes in one.
+        """Private groups that the bot is in. `channel(group.chat_id)` returns the chat of a group,
+        for writing.
 
         Raises:
             NotRunning: before `run`.
@@ -129,7 +132,8 @@ class BotActions:
         remove: str | PublicKey | None = None,
         name: str | None = None,
     ) -> Group:
-        """Add users to a private group, remove one, or rename the group. Only admins may do that.
+        """Add users to a private group, remove a user, or rename the group. Only admins of the
+        group may change it.
 
         Raises:
             NotRunning: before `run`.
@@ -181,8 +185,8 @@ class BotActions:
         session.request_to_join(own)
 
     async def leave(self, community: str | Community) -> None:
-        """Leave a community. The bot does not ask to join again, not even after a restart, until
-        `request_to_join`.
+        """Leave a community. After leaving, the bot asks to join again only if `request_to_join` is
+        called, even after a restart.
 
         Raises:
             NotRunning: before `run`.
@@ -199,8 +203,8 @@ class BotActions:
         return community
 
     def description(self, community: str | Community) -> CommunityDescription | None:
-        """Return the latest description of a community, with its channels and members (None before
-        the first).
+        """Return the latest description of a community, with its channels and members (None if no
+        description came yet).
 
         Raises:
             NotRunning: before `run`.
@@ -210,7 +214,7 @@ class BotActions:
 
     @property
     def owned(self) -> OwnedCommunity:
-        """Community that the bot runs, whose key is in `community_key_file`.
+        """Community that the bot runs with the key in `community_key_file`.
 
         Raises:
             NotRunning: before `run`.
@@ -221,7 +225,7 @@ class BotActions:
         return owned
 
     def name_of(self, user: PublicKey) -> str:
-        """Return the latest name of a user, or the start of the key.
+        """Return the latest display name of a user, or the start of the user's key.
 
         Raises:
             NotRunning: before `run`.
@@ -229,9 +233,9 @@ class BotActions:
         return self._now().name_of(user)
 
     def is_acknowledged(self, message_id: MessageId) -> bool:
-        """Return True if another user is known to have a message of the bot from this run. It works
-        for direct messages, and in communities with `BotOptions(reliability="sds")`. Plain chat has
-        no acknowledgements.
+        """Return True if another user is known to have received a message that the bot sent in this
+        run. Acknowledgements exist for direct messages, and in communities with
+        `BotOptions(reliability="sds")`. Plain chat has no acknowledgements.
 
         Raises:
             NotRunning: before `run`.
@@ -239,7 +243,7 @@ class BotActions:
         return self._now().is_acknowledged(message_id)
 
     def note(self, name: str) -> Any:
-        """Return the value that `keep` stored under a name, or None.
+        """Return the value that `keep` stored under a name, or None if there is no such value.
 
         Raises:
             NotRunning: before `run`.
@@ -247,7 +251,8 @@ class BotActions:
         return self._now().memory.note(name)
 
     def keep(self, name: str, value: Any) -> None:
-        """Keep a JSON value across restarts. None deletes it.
+        """Store a JSON value under a name, across restarts. The value None deletes the stored
+        value.
 
         Raises:
             NotRunning: before `run`.

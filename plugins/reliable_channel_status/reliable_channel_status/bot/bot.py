@@ -1,4 +1,4 @@
-"""`StatusBot`, the object of a bot's author.
+"""`StatusBot`, the object with which an author writes a bot.
 
 bot = StatusBot(node="http://127.0.0.1:8645", key_file="bot.key", community="0x02dcec…",
                 channels=["1dc14fd8-…"])
@@ -6,7 +6,6 @@ bot = StatusBot(node="http://127.0.0.1:8645", key_file="bot.key", community="0x0
 @bot.command("ping")
 async def ping(message: ChatMessage) -> str:
     return "pong"
-
 bot.run()
 """
 
@@ -125,7 +124,7 @@ class StatusBot(Router, BotActions):
     # -- where ------------------------------------------------------------------------------------
 
     def join(self, community: str | Community, channels: Iterable[str] | None = None) -> None:
-        """Take part in another community, too, in all its channels by default.
+        """Take part in one more community, by default in all its channels.
 
         Raises:
             ValueError: it is not a community, or a channel is not a uuid.
@@ -135,7 +134,7 @@ class StatusBot(Router, BotActions):
         self.rooms.join(community, channels, self.options.derivation)
 
     def join_public(self, name: str) -> None:
-        """Take part in a public chat.
+        """Take part in a public chat of Status, given by its name.
 
         Raises:
             ValueError: the name is empty.
@@ -149,8 +148,8 @@ class StatusBot(Router, BotActions):
         return self
 
     def include(self, router: Router) -> None:
-        """Include all functions of a router, which accepts no further ones then. Its error handlers
-        are asked before the bot's.
+        """Include all functions of a router, after which the router accepts no more functions. A
+        router's error handlers are called before the bot's error handlers.
 
         Raises:
             ValueError: a name is taken, or it was included before.
@@ -164,12 +163,12 @@ class StatusBot(Router, BotActions):
 
     @property
     def is_busy(self) -> bool:
-        """True if the bot runs and one of its functions has not ended yet."""
+        """True while the bot runs and at least one of its functions has not ended."""
         return self._running is not None and self._running.is_busy
 
     async def examine(self) -> list[MembershipFinding]:
-        """Return the membership of the bot in its communities, by the descriptions in Store. The
-        bot need not run.
+        """Return findings about the bot's membership in its communities, from the descriptions in
+        Store. `examine` also works while the bot does not run.
 
         Raises:
             KeyFileError: no key, or not this passphrase.
@@ -183,7 +182,8 @@ class StatusBot(Router, BotActions):
     # -- running ----------------------------------------------------------------------------------
 
     def run(self) -> None:
-        """Run until SIGINT or SIGTERM. Log JSON lines to standard error, unless logging is set up.
+        """Run the bot until SIGINT or SIGTERM. The bot logs JSON lines to standard error, unless
+        the program has set up logging.
 
         Raises:
             KeyFileError: no key, or not this passphrase.
@@ -213,7 +213,8 @@ class StatusBot(Router, BotActions):
             raise failed
 
     async def run_async(self) -> None:
-        """Run in your event loop until `stop`. You handle signals yourself.
+        """Run the bot in the caller's event loop until `stop`. The caller of `run_async` handles
+        signals itself.
 
         Raises:
             KeyFileError, StateError: as `run`.
@@ -240,7 +241,8 @@ class StatusBot(Router, BotActions):
             memory.close()
 
     async def serve(self, context: BotContext) -> None:
-        """Run in a given context until `stop`, for tests and for programs with a loop.
+        """Run the bot in a given context until `stop`, for tests and for programs with an event
+        loop.
 
         Raises:
             StateError: what must not be forgotten cannot be written.
@@ -268,7 +270,7 @@ class StatusBot(Router, BotActions):
             self._session = self._running = None
 
     def stop(self) -> None:
-        """Stop in good order: no new events, functions end, messages are sent."""
+        """Stop the bot after its running functions have ended and its messages are sent."""
         if self._running is not None:
             self._running.stop()
 

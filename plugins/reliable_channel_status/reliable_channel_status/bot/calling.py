@@ -1,4 +1,4 @@
-"""Calls of commands and dialogue steps, with answers from their return values."""
+"""Calls of commands and dialogue steps, and answers from their return values."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -25,11 +25,11 @@ CANCEL: Final = "cancel"
 LANGUAGE: Final = "language"
 
 Asked = tuple[str, BotCommand | None, str]
-"""Full name of a called command, the command (None for help), and the rest of the text."""
+"""Full name of a called command, the command (None for help), and the rest of the message text."""
 
 
 class Caller:
-    """Calls commands and steps for messages, in a turn.
+    """Calls the functions of commands and dialogue steps for a message.
 
     Args:
         session: of this run.
@@ -50,7 +50,7 @@ class Caller:
     # -- commands ---------------------------------------------------------------------------------
 
     def asked(self, text: str) -> Asked | None:
-        """Return the command that a text calls."""
+        """Return the command that a message text calls."""
         called = split(text, self._options.prefix)
         me = mention(self._session.public_key)
         if called is None and (rest := after_prefix(text, me)) is not None:
@@ -65,7 +65,7 @@ class Caller:
         return (name, self._own[name], rest) if name in self._own else None
 
     async def command(self, message: Message, asked: Asked, at_ms: int) -> None:
-        """Call a command, and send its return value."""
+        """Call a command, and send the return value as the answer."""
         message.turn.answers = None  # answers to commands are no rounds of a loop
         name, command, rest = asked
         if command is None:
@@ -135,8 +135,8 @@ class Caller:
         return is_open or pair in self._locks
 
     async def answer(self, message: Message, otherwise: Callable[[], Awaitable[Any]]) -> None:
-        """Handle a message as the answer to a question to its author. Without a question, call the
-        given function."""
+        """Handle a message as the answer to the question that its author was asked. If the author
+        was asked no question, call the given function."""
         async with self._alone(message):
             pair = _pair(message)
             dialogue = self._dialogues.of(pair, self._session.now_ms())
@@ -183,12 +183,12 @@ class Caller:
         )
 
     def keep(self, fingerprint: bytes) -> None:
-        """Keep the dialogue change of an event, with the next `BotMemory.write`."""
+        """Keep the change that an event made to a dialogue, with the next `BotMemory.write`."""
         if (change := self._next.pop(fingerprint, None)) is not None:
             self._dialogues.put(*change)
 
     def drop(self, fingerprint: bytes) -> None:
-        """Forget the dialogue change, because the event was not handled."""
+        """Forget the change that an event made to a dialogue, because the event was not handled."""
         self._next.pop(fingerprint, None)
 
     def _go_on(self, message: Message, pair: Pair, dialogue: Dialogue | None) -> None:
@@ -214,8 +214,8 @@ class Caller:
     # -- what functions return --------------------------------------------------------------------
 
     async def tell(self, each: EventHandler, event: BotEvent, given: object | None = None) -> None:
-        """Call a function for an event, with the event unless another argument is given. Send its
-        return value."""
+        """Call a function with an event, or with another argument if it is given. The function's
+        return value is sent as the answer."""
         if given is None:
             given = event.received.payload if each.wants_payload else event
 
@@ -225,7 +225,7 @@ class Caller:
         await self._failures.guard(each.name, each.error_handlers, event, call)
 
     async def say(self, event: BotEvent, result: object) -> None:
-        """Send the return value of a function.
+        """Send the return value of a function as the answer to an event.
 
         Raises:
             TypeError: it is nothing that can be said there.

@@ -1,9 +1,10 @@
-"""Commands: the words of a message become the arguments of a function, without I/O.
+"""Commands turn the words of a message into the arguments of a function, without I/O.
 
     async def remind(message: Message, minutes: int, *, text: str) -> str: ...
 
-The text `!remind 5 tea is ready` calls it. The bot supplies the first parameter. After `*`, the
-last parameter takes the rest of the text unchanged. `*names: str` takes any number of words.
+The text `!remind 5 tea is ready` calls the function `remind`. The bot supplies the first parameter.
+After `*`, the last parameter takes the rest of the text unchanged. A parameter of the form `*names`
+takes any number of words.
 """
 
 import enum
@@ -33,7 +34,7 @@ from .texts import ENGLISH, BotTexts
 Convert: TypeAlias = Callable[[str], Any]
 
 SHOWN: Final = 50
-"""Maximum length of a quotation in an answer, in characters."""
+"""Maximum length of a user's text that the bot quotes in an answer (characters)."""
 _YES: Final = ("yes", "true", "on", "1")
 _NO: Final = ("no", "false", "off", "0")
 _UNIT_S: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -41,7 +42,7 @@ _DURATION: Final = re.compile(r"(?:[0-9]{1,9}[smhdw])+", re.ASCII)
 
 
 class UsageError(ValueError):
-    """A text does not fit a command.
+    """Error for a text that does not fit the parameters of a command.
 
     Args:
         problem: the name of a text of `BotTexts`.
@@ -54,17 +55,18 @@ class UsageError(ValueError):
         self.given = given
 
     def text(self, texts: BotTexts) -> str:
-        """Return the problem in the bot's own words."""
+        """Return the problem as a text in the bot's own words and language."""
         return texts.render(self.problem, **self.given)
 
 
 @dataclass(frozen=True, slots=True)
 class Converter:
-    """Converter that reads a parameter with your function: `Annotated[Color, Converter(parse_color,
-    …)]`."""
+    """Converter that reads a parameter with your function, as in `Annotated[Color,
+    Converter(parse_color, …)]`."""
 
     read: Convert
-    """Function from a word to the value. It raises `ValueError` for an unreadable word."""
+    """Function that returns the value of a word. The function raises `ValueError` for an unreadable
+    word."""
     meaning: str
     """Text for the parameter in the usage of a command, such as `color`."""
     rule: str
@@ -74,7 +76,7 @@ class Converter:
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """Inclusive limits of a number, date or duration: `Annotated[int, Between(1, 20)]`."""
+    """Inclusive limits of a number, date or duration, as in `Annotated[int, Between(1, 20)]`."""
 
     low: Any
     high: Any
@@ -86,15 +88,16 @@ class Reads:
 
     convert: Convert
     meaning: str
-    """Name of the text that describes valid words. Empty if `choices` lists them."""
+    """Name of the text that describes valid words. The name is empty if `choices` lists the valid
+    words."""
     problem: str
-    """Name of the text for an unreadable word."""
+    """Name of the text that describes the problem of an unreadable word."""
     choices: tuple[str, ...] = ()
     given: tuple[tuple[str, str], ...] = ()
-    """Fields of that text besides the parameter and the word."""
+    """Fields of the problem text besides the parameter and the word."""
 
     def value(self, parameter: str, word: str) -> Any:
-        """Return the value of a word.
+        """Return the value of a parameter's word.
 
         Raises:
             UsageError: it cannot be read; the text names the parameter.
@@ -128,7 +131,7 @@ def converter(annotation: Any) -> Reads | None:
 
 
 def quoted(text: str) -> str:
-    """Quote a user's text, at most one line."""
+    """Return a user's text in quotation marks, shortened to one line."""
     return repr(text[:SHOWN])
 
 
@@ -226,16 +229,17 @@ MAX_WORDS: Final = 200
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """Parameter of a command."""
+    """Parameter of a bot's command."""
 
     name: str
     reads: Reads
     default: Any
-    """Default value, or `inspect.Parameter.empty` if the parameter is required."""
+    """Default value of the parameter, or `inspect.Parameter.empty` if the parameter is required."""
     kind: Literal["one", "many", "rest"]
 
     def usage(self, texts: BotTexts = ENGLISH) -> str:
-        """Return `<minutes: number>`, in brackets if the parameter is optional."""
+        """Return the name and kind of a parameter for usage texts, in brackets if it is
+        optional."""
         dots = "…" if self.kind != "one" else ""
         meaning = "|".join(self.reads.choices) or texts.render(self.reads.meaning)
         text = f"{self.name}: {meaning}{dots}"
@@ -245,15 +249,15 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Command with the conversion of its arguments."""
+    """Command of a bot, with the conversion of its arguments."""
 
     name: str
     handler: Handler
     first: type
-    """Annotation of the first parameter, which selects the form of the message."""
+    """Annotation of the command's first parameter, which selects the form of the message."""
     parameters: tuple[Parameter, ...]
     about: str
-    """First line of the docstring."""
+    """Summary of the command, from the first line of its docstring."""
 
     @classmethod
     def of(cls, name: str, handler: Handler, givable: Sequence[type]) -> "Command":
@@ -279,7 +283,7 @@ class Command:
         return " ".join([f"{prefix}{self.name}", *(p.usage(texts) for p in self.parameters)])
 
     def read(self, text: str) -> tuple[list[Any], dict[str, Any]]:
-        """Return the arguments after the first, from the text after the name.
+        """Return the arguments after the first, read from the text after the command's name.
 
         Raises:
             UsageError: too few, too many, or one that cannot be read.
@@ -323,8 +327,8 @@ def signature(handler: Handler) -> tuple[dict[str, Any], list[inspect.Parameter]
 
 
 def split(text: str, prefix: str) -> tuple[str, str] | None:
-    """Return the name of a command in lower case, and the rest of the text. Return None for other
-    texts."""
+    """Return the name of a command in lower case, and the rest of the text. For a text that calls
+    no command, `split` returns None."""
     called = after_prefix(text, prefix)
     if not called or called[0].isspace():
         return None
@@ -335,7 +339,7 @@ def split(text: str, prefix: str) -> tuple[str, str] | None:
 def help_text(
     commands: Mapping[str, Command], prefix: str, name: str = "", texts: BotTexts = ENGLISH
 ) -> str:
-    """Return one line for each command, or the usage of one."""
+    """Return one help line for each command, or the usage of one command."""
     if name:
         name = " ".join(name.removeprefix(prefix).lower().split())
         members = {full: one for full, one in commands.items() if full.startswith(f"{name} ")}

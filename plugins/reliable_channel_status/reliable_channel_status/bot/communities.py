@@ -1,9 +1,8 @@
-"""SDS channels of a bot, one for each community. The bot publishes through them, and they find
-missing messages on both sides.
+"""SDS channels of a bot, one for each community. The bot publishes through the SDS channels, which
+find missing messages on both sides.
 
-As in status-go, no message waits for a missing one. The bot receives a message when it arrives, and
-a missing one when that arrives. The channels stand beside the receiving path, and only report what
-to fetch.
+As in status-go, the bot receives each message on arrival, without waiting for missing earlier
+messages. The SDS channels do not deliver messages to the bot, and only report messages to fetch.
 """
 
 import logging
@@ -57,11 +56,12 @@ from .options import BotOptions
 from .session import Session
 
 MAX_SDS_BYTES: Final = 1024 * 1024
-"""Maximum message size of nim-sds. A longer message is sent without SDS, as by status-go."""
+"""Maximum message size of nim-sds. The bot sends a longer message without SDS, as status-go does.
+"""
 LOG_ENTRIES: Final = 10_000
-"""Messages of each community that are read again at the start."""
+"""Number of messages of each community that are read again at the start."""
 HEARD: Final = 50_000
-"""Number of SDS message ids that are remembered in this run."""
+"""Maximum number of SDS message ids that the bot remembers in a run."""
 
 
 class Communities:
@@ -112,8 +112,8 @@ class Communities:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[None]:
-        """Open the channels inside the context. At its end, pass the last accepted messages to the
-        node.
+        """Open the SDS channels for the duration of the context. When the context ends, the last
+        accepted messages are passed to the node.
 
         Raises:
             StateError: a state cannot be used.
@@ -132,11 +132,11 @@ class Communities:
             carrier.arrived(sds, message_hash)
 
     def takes(self, entry: OutboxEntry) -> bool:
-        """Return True if the message belongs to a channel."""
+        """Return True if a message belongs to one of the SDS channels."""
         return entry.route in self._channels
 
     async def send(self, entry: OutboxEntry) -> None:
-        """Pass a message to its channel, which keeps it until other participants have it.
+        """Pass a message to its SDS channel, which keeps it until other participants have it.
 
         Raises:
             ContentTooLong: it is too long for SDS.
@@ -154,13 +154,13 @@ class Communities:
         return found
 
     def kept(self) -> list[Received]:
-        """Return messages that a channel kept from before a restart and emitted since the last
+        """Return messages from before a restart that a channel kept and emitted since the last
         call."""
         kept, self._kept = self._kept, []
         return kept
 
     def recall(self, since_ms: int) -> None:
-        """Let `kept` return all messages since a time, if the channels have them."""
+        """Let `kept` return all messages since a time, if the channels still have them."""
         for community in self._session.rooms.communities:
             if (channel := self._channels.get(community.id)) is not None:
                 for entry in channel.log(last=LOG_ENTRIES):
@@ -206,12 +206,13 @@ def _journal(options: BotOptions, community: Community, bot: PublicKey) -> Path 
 
 
 WAITING: Final = 10_000
-"""Messages that wait for the channel. The oldest are dropped, and come again from Store."""
+"""Maximum number of messages that wait for the channel. Beyond the maximum, the oldest message is
+dropped, and fetched again from Store."""
 _LENGTH: Final = struct.Struct(">I")
 
 
 class CommunityCarrier(BaseTransport):
-    """Transport of one community's channel for `reliable_channel`.
+    """Transport of one community's SDS channel.
 
     Args:
         link: to the node; its owner subscribes, reads, and hands over what arrives.
@@ -255,7 +256,8 @@ class CommunityCarrier(BaseTransport):
     def envelope(
         self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
     ) -> Envelope:
-        """Encrypt an SDS message. The last of several segments determines the hash."""
+        """Encrypt an SDS message. If the message has several segments, the hash is that of the last
+        segment."""
         topic = self._community.universal_topic
         messages = self._sealer.seal_sds(payload, topic, timestamp_ns, ephemeral=ephemeral)
         digest = message_hash(self._shard, messages[-1])

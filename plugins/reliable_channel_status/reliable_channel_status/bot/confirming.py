@@ -1,8 +1,8 @@
 """Checks that Store has the bot's messages, and publishes missing ones again.
 
-Two queries must lack a message, because a node takes a while to store. A repeated message gets a
-new timestamp, because archives refuse old ones (nwaku: 20 s). For clients it is the same message,
-because it has the same id.
+A message counts as missing after two queries, because a node takes a while to store. A repeated
+message gets a new timestamp, because archives refuse old timestamps (after 20 s in nwaku). Clients
+take the repeated message for the first one, because both have the same id.
 """
 
 import logging
@@ -37,11 +37,11 @@ class Confirmer:
         return self._interval_s > 0
 
     def wake(self) -> None:
-        """Note that there is a message to look for."""
+        """Note that a new message should be looked for in Store."""
         self._news.set()
 
     async def run(self) -> None:
-        """Look for messages in Store until cancelled."""
+        """Look for the bot's messages in Store until cancelled."""
         while True:
             if not self._session.memory.unconfirmed:
                 self._news = anyio.Event()

@@ -1,4 +1,4 @@
-"""Control node of a community that a bot runs, driven by the bot's run."""
+"""Control node of a community that a bot runs, as a task of the bot."""
 
 import logging
 from collections.abc import Callable
@@ -29,18 +29,19 @@ from .memory import OutboxFull
 from .reporting import Reporter
 
 ADVERTISE_MS: Final = 86_400_000
-"""Interval in which an unchanged description is published, as in status-go."""
+"""Interval at which an unchanged description is published again, as in status-go."""
 ACCEPTED_AT_ONCE: Final = 20
-"""Maximum number of users that one description admits, if all are admitted."""
+"""Maximum number of users that one description admits, if the community admits all users."""
 TICK_S: Final = 0.5
 """Minimum time between two descriptions, so that many requests do not cause many descriptions."""
 
 Taken = Literal["request", "notice"]
-"""Effect of a request to join on the bot's functions: to decide it, or to be informed."""
+"""Effect of a request to join, which the bot's functions either decide or are only informed about.
+"""
 
 
 class ControlTask:
-    """Handles messages for a community, and publishes due messages.
+    """Handles the messages for a community that the bot runs, and publishes due messages.
 
     Args:
         memory: of the control node.
@@ -84,7 +85,8 @@ class ControlTask:
             changed(description)
 
     def take(self, received: Received, *, is_live: bool = True) -> Taken | None:
-        """Handle a message of Store or live, for the community's key or signed by it."""
+        """Handle a message, live or from Store, that is addressed to the community's key or signed
+        by it."""
         payload, now_ms = received.payload, self._now_ms()
         if isinstance(payload, CommunityDescription) and received.signer == self._key.public_key:
             self._observe(payload)
@@ -112,7 +114,8 @@ class ControlTask:
         return None
 
     def tick(self) -> None:
-        """Admit users if all are admitted, send answers, and publish the description if it is due.
+        """Admit users if the community admits all, send answers, and publish the description if it
+        is due.
 
         Raises:
             StateError: what was decided cannot be written.

@@ -1,7 +1,7 @@
 """Conversations of several steps with one user in one chat, which survive a restart.
 
 A function returns a `Question` that names the function for the answer (`@bot.step`). The bot stores
-that name and the data, so nothing runs between question and answer.
+the name of that function and the data, so no code runs between question and answer.
 """
 
 import json
@@ -17,7 +17,7 @@ from .limits import Pair
 from .memory import BotMemory
 
 MAX_DIALOGUES: Final = 10_000
-"""Maximum number of open questions. The oldest is dropped."""
+"""Maximum number of open questions. Beyond the maximum, the oldest question is dropped."""
 MAX_DATA_BYTES: Final = 10_000
 """Maximum size of a dialogue's data as JSON."""
 _DIALOGUES: Final = Table(
@@ -28,8 +28,8 @@ _DIALOGUES: Final = Table(
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Question to the author of a message, as the return value of a function. The author's next
-    text in this chat is the answer, unless it calls a command.
+    """Question to the author of a message, which a function returns. The author's next text in the
+    chat of the question is the answer, unless it calls a command.
 
     Raises:
         ValueError: the data is more than 10,000 bytes of JSON, or there is no time to answer.
@@ -38,11 +38,11 @@ class Question:
 
     text: str
     then: Callable[..., Awaitable[Any]]
-    """Function for the answer, declared with `@bot.step`."""
+    """Function that is called with the answer, declared with `@bot.step`."""
     data: Mapping[str, Any] = field(default_factory=dict)
-    """Data for that function, in addition to the data of the dialogue."""
+    """Data for the function that gets the answer, in addition to the data of the dialogue."""
     expires_s: float = 3600.0
-    """Time limit of the answer."""
+    """Time limit for the user's answer."""
 
     def __post_init__(self) -> None:
         if not self.expires_s > 0:
@@ -52,15 +52,15 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Talk(Message):
-    """Answer to a question of the bot."""
+    """Answer of a user to a question of the bot."""
 
     data: Mapping[str, Any]
-    """Data that the questions of this dialogue collected."""
+    """Data that the questions of the dialogue have collected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dialogue:
-    """Question that waits for its answer."""
+    """Question that waits for the user's answer."""
 
     step: str
     data: Mapping[str, Any]
@@ -68,10 +68,10 @@ class Dialogue:
 
 
 class Dialogues:
-    """Open questions, in memory and in the bot's state.
+    """Open questions of a bot, in memory and in the bot's state.
 
-    A change is written together with the end of its event. A crash therefore neither asks twice nor
-    uses one answer for two questions.
+    A change of a question is written in the same transaction as the end of its event. A crash
+    therefore neither asks twice nor uses one answer for two questions.
     """
 
     def __init__(self, memory: BotMemory) -> None:
@@ -87,7 +87,7 @@ class Dialogues:
         return found if found is not None and now_ms < found.expires_ms else None
 
     def put(self, pair: Pair, dialogue: Dialogue | None) -> None:
-        """Open or end a dialogue. The next `BotMemory.write` keeps the change."""
+        """Open or end a dialogue. The next `BotMemory.write` stores the change."""
         key = _key(pair)
         if dialogue is None:
             if self._open.pop(key, None) is not None:
@@ -101,7 +101,7 @@ class Dialogues:
 
 
 def after(question: Question, before: Mapping[str, Any], now_ms: int) -> Dialogue:
-    """Return the dialogue that a question continues.
+    """Return the dialogue after a question, which may continue an earlier dialogue.
 
     Raises:
         ValueError: its data has become too much.

@@ -1,4 +1,4 @@
-"""Direct messages of a bot (encrypted, acknowledged, repeated), and its contacts."""
+"""Direct messages of a bot (encrypted, acknowledged, repeated), and the bot's contacts."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -35,11 +35,12 @@ from .options import DirectEncryption
 from .reporting import Reporter
 
 CONTACTS: Final = 10_000
-"""Maximum number of remembered contacts and requests. The oldest is evicted."""
+"""Maximum number of remembered contacts and contact requests. Beyond the maximum, the oldest
+contact is evicted."""
 RENEGOTIATE_MS: Final = 60_000
-"""Minimum time between two new sessions with a user whose messages do not open."""
+"""Minimum time between two new sessions with a user whose messages cannot be decrypted."""
 MAIL_RETRY_S: Final = 5.0
-"""Pause before acknowledgements are tried again that the node did not accept."""
+"""Pause before the bot sends acknowledgements again that the node did not accept."""
 
 _PENDING: Final = Table(
     "direct_pending",
@@ -64,31 +65,32 @@ _DEVICE: Final = Table("direct_device", (("name", "TEXT"), ("value", "TEXT")))
 
 
 class ContactState(Enum):
-    """Contact state of the bot and another user."""
+    """State of the contact between the bot and another user."""
 
     NONE = "none"
-    """No request is open, or one side ended the contact."""
+    """No contact request is open, or the contact was ended."""
     REQUESTED = "requested"
     """The bot sent a contact request."""
     ASKED = "asked"
-    """The other user asked, and the bot has not accepted."""
+    """The other user sent a contact request, and the bot has not accepted."""
     CONTACT = "contact"
-    """Both users are contacts: one request was accepted, or both asked."""
+    """Both users are contacts, because one accepted a request or both sent one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contact:
-    """Facts about a contact."""
+    """State and clock of a contact."""
 
     state: ContactState = ContactState.NONE
     clock: int = 0
-    """Clock of the latest statement about the contact. Older statements do not count."""
+    """Clock of the latest message about the contact. Messages about the contact with an older clock
+    are ignored."""
     request_id: str = ""
-    """Id of the last request."""
+    """Message id of the last contact request."""
 
 
 class Contacts:
-    """Contacts of a bot, on disk."""
+    """Contacts of a bot, stored on disk."""
 
     def __init__(self, memory: BotMemory) -> None:
         self._memory = memory
@@ -98,17 +100,17 @@ class Contacts:
             self._contacts[PublicKey.parse(peer)] = known
 
     def of(self, peer: PublicKey) -> Contact:
-        """Return the facts about a user."""
+        """Return the contact of the bot with a user."""
         return self._contacts.get(peer) or Contact()
 
     @property
     def mutual(self) -> tuple[PublicKey, ...]:
-        """Users that are contacts."""
+        """Users that are contacts of the bot."""
         is_contact = ContactState.CONTACT
         return tuple(peer for peer, one in self._contacts.items() if one.state is is_contact)
 
     def observe(self, received: Received) -> None:
-        """Apply a message about a contact."""
+        """Change the contact that a received message is about."""
         payload, peer = received.payload, received.signer
         before = self.of(peer)
         if is_contact_request(received) and isinstance(payload, ChatMessage):
@@ -123,7 +125,7 @@ class Contacts:
             self.put(peer, Contact(ContactState.NONE, payload.clock))
 
     def put(self, peer: PublicKey, contact: Contact) -> None:
-        """Note a change of a contact, unless a later one is known."""
+        """Store a change of a contact, unless a later change is known."""
         if contact.clock < self.of(peer).clock:
             return
         if peer not in self._contacts and len(self._contacts) >= CONTACTS:
@@ -146,7 +148,7 @@ def is_contact_request(received: Received) -> bool:
 
 
 class DirectDesk:
-    """Encrypts direct messages, and repeats them until they are acknowledged.
+    """Encrypts direct messages, and repeats each message until it is acknowledged.
 
     Args:
         key: the bot's.
@@ -184,7 +186,7 @@ class DirectDesk:
         self._beginnings: list[PublicKey] = []
 
     def seal(self, signed: SignedPayload, peer: PublicKey) -> Outgoing:
-        """Return the messages for a user. The caller writes the memory.
+        """Return the encrypted messages for a user. The caller of `seal` writes the memory.
 
         Raises:
             PayloadTooLarge: more than 256 segments would be needed.
@@ -216,7 +218,7 @@ class DirectDesk:
             self._news.set()
 
     def settled(self, received: Received) -> None:
-        """Acknowledge a handled message, and delete its key."""
+        """Acknowledge a handled message, and delete its encryption key."""
         if received.ratchet_key is not None:
             self.correspondence.confirm(received.ratchet_key)
             self._memory.write()
@@ -225,7 +227,7 @@ class DirectDesk:
             self._news.set()
 
     async def run(self, link: Link, shard: str) -> None:
-        """Publish acknowledgements and repetitions until cancelled."""
+        """Publish acknowledgements and repeated messages until cancelled."""
         while True:
             self._news = anyio.Event()
             wait_s = None
@@ -241,7 +243,8 @@ class DirectDesk:
                 await self._news.wait()
 
     def looked(self) -> None:
-        """Note that a batch of messages was opened, because sessions may be lost."""
+        """Note that a batch of messages was decrypted, because lost sessions may have been
+        found."""
         sessions = self.correspondence.sessions
         if sessions is None:
             return
@@ -256,7 +259,7 @@ class DirectDesk:
                 self._news.set()
 
     async def mail(self, link: Link, shard: str) -> None:
-        """Publish all due messages now.
+        """Publish all acknowledgements and repeated messages that are due.
 
         Raises:
             WakuError: the node did not take it; the peer repeats what was not acknowledged.
@@ -310,7 +313,8 @@ class DirectDesk:
 
 
 class Kept:
-    """Tables of sessions or group keys in the bot's memory. The caller writes it."""
+    """Tables of sessions or group keys in the bot's memory. The caller of `put` or `delete` also
+    calls `write`."""
 
     def __init__(self, memory: BotMemory, tables: Iterable[str]) -> None:
         self._memory = memory

@@ -1,7 +1,7 @@
-"""Calls of the bot's functions for each event.
+"""Calls the bot's functions for each event.
 
-An event is handled when all its functions have ended. After a crash they run again, but messages
-from the first run are not published again (`Turn.once`).
+An event is handled when all its functions have ended. After a crash, functions run again, but
+messages of the first run are not published again (`Turn.once`).
 """
 
 from collections.abc import Callable
@@ -53,12 +53,12 @@ from .session import Session
 ANSWER: Final = "answer"
 """Name of the call that treats a message as an answer to a question."""
 NOT_ANSWERED: Final = "not answered"
-"""Placeholder for the functions of a call that exceeded a limit."""
+"""Placeholder for functions that were not called, because the call exceeded a limit."""
 _SAID_BY_PEOPLE: Final = (ContentType.TEXT_PLAIN, ContentType.EMOJI, ContentType.IMAGE)
 
 
 class Dispatcher:
-    """Calls the functions, each in a separate task and for a limited time."""
+    """Calls the bot's functions, each in a task of its own with a time limit."""
 
     def __init__(
         self,
@@ -81,16 +81,16 @@ class Dispatcher:
 
     @property
     def is_busy(self) -> bool:
-        """True if a function has not ended yet."""
+        """True if one of the bot's functions has not ended yet."""
         return bool(self._pending)
 
     @property
     def handled_until_ms(self) -> int:
-        """Note that all older received events are handled."""
+        """Time up to which all received events are handled."""
         return min([self._session.now_ms(), *self._pending.values()])
 
     async def tell(self, arrival: Arrival, tasks: TaskGroup) -> None:
-        """Start the functions for an event. Wait while too many run."""
+        """Start the bot's functions for an event. While too many functions run, `tell` waits."""
         fingerprint = arrival.received.signed.fingerprint
         memory = self._session.memory
         if memory.was_handled(fingerprint):

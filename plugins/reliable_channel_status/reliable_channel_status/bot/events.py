@@ -1,4 +1,4 @@
-"""The events that a bot's functions are called with, and what they can do."""
+"""Events with which a bot's functions are called, and the actions on each event."""
 
 from __future__ import annotations
 
@@ -21,96 +21,99 @@ from .limits import Pair
 
 
 class Voice(Protocol):
-    """Interface of the session for functions of a bot."""
+    """Interface of a running bot for its functions."""
 
     def say(self, room: Room, make: Make, once: str) -> MessageId:
-        """Sign, keep and publish a payload, unless that was done before."""
+        """Sign, store and publish a payload, unless that was done before."""
 
     def may_answer(self, pair: Pair) -> bool:
-        """Count an answer, and return False if a loop was found."""
+        """Count an answer, and return False if the chat with the user is a loop."""
 
     def withhold(self, room: Room, make: Make) -> MessageId:
-        """Return the id that a message would have had."""
+        """Return the message id of a payload that the bot does not publish."""
 
     def was_withheld(self, message_id: str) -> bool:
         """Return True if a message was withheld, so that no other user has it."""
 
     def answer_join_request(self, requester: PublicKey, *, accepted: bool) -> None:
-        """Let a requester in, or decline."""
+        """Admit a requester to the community, or decline the request."""
 
     def accept_contact(self, peer: PublicKey, request_id: MessageId, once: str) -> None:
-        """Accept a contact request of a user."""
+        """Accept a contact request of another user."""
 
     @property
     def public_key(self) -> PublicKey:
         """Public key of the bot itself."""
 
     def join_group(self, chat_id: str) -> None:
-        """Announce in a group that the bot joined."""
+        """Announce to a private group that the bot joined it."""
 
     def is_contact(self, user: PublicKey) -> bool:
-        """Return True if a user and the bot are contacts."""
+        """Return True if a user is a contact of the bot."""
 
     def is_privileged(self, user: PublicKey, chat_id: str) -> bool:
-        """Return True if a user may delete messages of others, and pin."""
+        """Return True if a user may pin messages, and delete messages of others."""
 
     def is_member(self, user: PublicKey, chat_id: str) -> bool:
-        """Return True if a user is a member of the chat's community, or elsewhere of one of the
-        bot's."""
+        """Return True if a user is a member of the chat's community (elsewhere, of any community of
+        the bot)."""
 
     def language_of(self, user: PublicKey) -> str:
-        """Return the language of a user."""
+        """Return the language in which the bot answers a user."""
 
     def name_of(self, user: PublicKey) -> str:
-        """Return the latest name of a user, or the start of the key."""
+        """Return the latest display name of a user, or the start of the user's key."""
 
     def with_names(self, text: str) -> str:
-        """Return a text with names instead of keys in its mentions."""
+        """Return a text in which mentions show names instead of keys."""
 
 
 @dataclass(slots=True, eq=False)
 class Turn:
-    """Run of one function. It numbers its messages, so that a second run sends none twice."""
+    """Run of a bot's function for an event. `Turn` numbers the messages of the run, so that a
+    repeated run sends no message twice."""
 
     session: Voice
     name: str
     answers: Pair | None = None
-    """The chat and the author of the message that it is about."""
+    """Chat and author of the message that the function answers."""
     said: int = 0
     is_over_limit: bool = False
-    """True if the user is over `user_limit`: what it answers there is withheld."""
+    """True if the user is over `user_limit`, so that answers to the user are withheld."""
 
     def once(self) -> str:
-        """Return the cause of the next message."""
+        """Return the identifier of the next message, from its event and its number."""
         self.said += 1
         return f"{self.name}#{self.said}"
 
 
 CURRENT_TURN: Final[ContextVar[Turn]] = ContextVar("CURRENT_TURN")
-"""Name of the running function."""
+"""Run of the current function, as a context variable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BotEvent:
-    """Base of all events of a bot."""
+    """Base class of all events of a bot."""
 
     received: Received
-    """The payload as it came, with author, id and times."""
+    """Received payload of the event, with author, id and times."""
     turn: Turn = field(repr=False)
 
     @property
     def author(self) -> PublicKey:
-        """Public key of the user that did it: proven by a signature."""
+        """Public key of the event's author, proven by a signature."""
         return self.received.signer
 
     @property
     def author_name(self) -> str:
-        """Name that the author chose, or the start of its key. Any user may take any name."""
+        """Display name that the author chose, or the start of the author's key. Display names are
+        not unique, because any user may take any name."""
         return self.turn.session.name_of(self.author)
 
     @property
     def language(self) -> str:
-        """The language of the author: what it chose with `!language`, else the bot's."""
+        """Language of the author, which is the bot's unless the author chose another with
+        `!language`."""
         return self.turn.session.language_of(self.author)
 
 
@@ -122,7 +125,7 @@ class InRoom(BotEvent):
 
     @property
     def is_direct(self) -> bool:
-        """True if it was written to the bot alone."""
+        """True if the event happened in a one-to-one chat with the bot."""
         return self.room.peer is not None
 
     @property
@@ -132,30 +135,30 @@ class InRoom(BotEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AboutMessage(InRoom):
-    """Event about one message, which can be answered."""
+    """Event about one message, which the bot can answer."""
 
     message_id: MessageId
 
     @property
     def by_moderator(self) -> bool:
-        """True if the author may moderate here."""
+        """True if the author of the event may moderate in this chat."""
         return self.turn.session.is_privileged(self.author, self.room.chat_id)
 
     @property
     def by_member(self) -> bool:
-        """True if the author is a member of this community, or elsewhere of one of the bot's."""
+        """True if the author is a member of this community (elsewhere, of any community of the
+        bot)."""
         return self.turn.session.is_member(self.author, self.room.chat_id)
 
     @property
     def by_contact(self) -> bool:
-        """True if the author is a contact of the bot."""
+        """True if the author of the event is a contact of the bot."""
         return self.turn.session.is_contact(self.author)
 
     async def reply(self, text: str = "", *, image: bytes | None = None) -> MessageId:
-        """Answer the message, so that clients show both together.
+        """Answer the message, so that clients show answer and message together.
 
-        Where the author and the bot were found to answer each other without end, the answer is
-        withheld: it is not published, and no other user knows its id.
+        If the bot and the author answer each other in a loop, the answer is not published.
 
         Raises:
             OutboxFull: the node has been away for too long.
@@ -163,40 +166,42 @@ class AboutMessage(InRoom):
         return await self.channel.send(text, image=image, response_to=self.message_id)
 
     async def react(self, reaction: Reaction | str, *, retracted: bool = False) -> None:
-        """React to the message, or take a reaction back."""
+        """React to the message with an emoji, or take the reaction back."""
         await self.channel.react(self.message_id, reaction, retracted=retracted)
 
     async def pin(self, *, pinned: bool = True) -> None:
-        """Pin the message. Clients obey if the bot may pin."""
+        """Pin the message, or unpin it. Clients show the message as pinned if the bot may pin
+        there."""
         await self.channel.pin(self.message_id, pinned=pinned)
 
     async def delete(self) -> None:
-        """Delete the message. Clients obey if it is the bot's, or the bot is a moderator."""
+        """Delete the message for all users. Clients delete the message if the bot wrote it or is a
+        moderator."""
         await self.channel.delete(self.message_id)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message(AboutMessage):
-    """A message of another user."""
+    """Event that another user wrote a message."""
 
     payload: ChatMessage
     text: str
-    """As it is now: an edit that was here already counts."""
+    """Present text of the message, with all edits that have arrived."""
 
     @property
     def mentions(self) -> tuple[PublicKey, ...]:
-        """The users that are mentioned."""
+        """Users that the message mentions."""
         return mentions(self.text)
 
     @property
     def text_with_names(self) -> str:
-        """The text with `@Alice` instead of her key."""
+        """Text of the message with names such as `@Alice` instead of keys."""
         return self.turn.session.with_names(self.text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit(AboutMessage):
-    """A message got another text."""
+    """Event that the text of a message was changed."""
 
     before: MessageState
     after: MessageState
@@ -204,32 +209,32 @@ class Edit(AboutMessage):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deletion(AboutMessage):
-    """A message was deleted, by its author or by a moderator."""
+    """Event that a message was deleted by its author or a moderator."""
 
     before: MessageState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PinChange(AboutMessage):
-    """A message was pinned, or is pinned no more."""
+    """Event that a message was pinned or unpinned."""
 
     is_pinned: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReactionChange(AboutMessage):
-    """A user reacted to a message, or took the reaction back."""
+    """Event that a user reacted to a message, or took the reaction back."""
 
     reaction: Reaction
-    """Kind of reaction, or `UNKNOWN_EMOJI_REACTION_TYPE` with the `emoji`."""
+    """Kind of the reaction, or `UNKNOWN_EMOJI_REACTION_TYPE` if only `emoji` describes it."""
     emoji: str
     retracted: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinRequest(BotEvent):
-    """A user asks to be let into a community whose key the bot has. Where all are let in, functions
-    are only informed."""
+    """Event that a user asks to join a community whose key the bot has. If the community admits all
+    users, the bot's functions are only informed about the request."""
 
     display_name: str
 
@@ -246,23 +251,25 @@ class JoinRequest(BotEvent):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MembershipChange(BotEvent):
-    """The bot was accepted, rejected or removed by a community, or is not a member. `received` is
-    the owner's description or answer."""
+    """Event that a community accepted, rejected or removed the bot, or does not list it as a
+    member. `received` is the description or the answer of the community's owner."""
 
     community: Community
     why: str = ""
-    """Reason why no request would help, such as needed tokens (empty if one may)."""
+    """Reason why a request to join would not help, such as needed tokens (empty if a request may
+    help)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContactRequest(AboutMessage):
-    """A user asks to be a contact. To decline, do nothing: Status has no message for that."""
+    """Event that a user asks to be a contact of the bot. To decline the request, do nothing,
+    because Status has no message for that."""
 
     text: str
-    """Text of the other user."""
+    """Text that the other user wrote with the contact request."""
 
     async def accept(self) -> None:
-        """Be a contact of the author.
+        """Accept the request, so that the author is a contact of the bot.
 
         Raises:
             OutboxFull: the node has been away for too long.
@@ -272,28 +279,29 @@ class ContactRequest(AboutMessage):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContactChange(BotEvent):
-    """A user accepted the bot's contact request, or ended the contact."""
+    """Event that a user accepted the bot's contact request, or ended the contact."""
 
     @property
     def is_contact(self) -> bool:
-        """True if the author and the bot are contacts now."""
+        """True if the author of the event is a contact of the bot now."""
         return self.turn.session.is_contact(self.author)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupChange(BotEvent):
-    """The members, the admins or the name of a private group may have changed."""
+    """Event that the members, the admins or the name of a private group may have changed."""
 
     group: Group
-    """The group as it is now: `members`, `admins`, `joined`, `name`."""
+    """Present state of the private group, with `members`, `admins`, `joined` and `name`."""
 
     @property
     def is_member(self) -> bool:
-        """True if the bot is in the group."""
+        """True if the bot is a member of the private group."""
         return self.turn.session.public_key in self.group.members
 
     async def join(self) -> None:
-        """Announce to the members that the bot joined. It reads the group without that, too.
+        """Announce to the members of the private group that the bot joined. The bot reads the
+        group's messages even without joining.
 
         Raises:
             ValueError: the bot is not in the group.
@@ -304,7 +312,7 @@ class GroupChange(BotEvent):
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """A chat to write in."""
+    """Chat in which the bot can write."""
 
     room: Room
     turn: Turn = field(repr=False)
@@ -318,9 +326,9 @@ class Channel:
         response_to: str = "",
         once: str | None = None,
     ) -> MessageId:
-        """Publish a message. It is on disk when this returns. In a loop with a user (`LoopLimits`),
-        and for direct messages beyond `user_limit`, the answer is withheld. No other user then
-        knows its id.
+        """Publish a message in the chat. The message is on disk when `send` returns. In a loop with
+        a user (`LoopLimits`), or for direct messages beyond `user_limit`, the answer is not
+        published.
 
         Args:
             text: may be empty beside an image or a bridged message.
@@ -349,22 +357,24 @@ class Channel:
         return self._say(make, once)
 
     async def edit(self, message_id: str, text: str) -> None:
-        """Give a message of the bot another text."""
+        """Replace the text of a message that the bot sent."""
         self._change(message_id, payload_builders.edit(self.room, message_id, text))
 
     async def delete(self, message_id: str) -> None:
-        """Delete a message. Clients obey if it is the bot's, or the bot is a moderator."""
+        """Delete a message in the chat for all users. Clients delete the message if the bot wrote
+        it or is a moderator."""
         self._change(message_id, payload_builders.deletion(self.room, message_id))
 
     async def pin(self, message_id: str, *, pinned: bool = True) -> None:
-        """Pin a message. Clients obey if the bot may pin."""
+        """Pin a message in the chat, or unpin it. Clients show the message as pinned if the bot may
+        pin there."""
         self._change(message_id, payload_builders.pin(self.room, message_id, pinned))
 
     async def react(
         self, message_id: str, reaction: Reaction | str, *, retracted: bool = False
     ) -> None:
-        """React to a message, or take a reaction back. Older clients only show the emoji of
-        `Reaction`."""
+        """React to a message with an emoji, or take the reaction back. Older clients show only the
+        emoji that `Reaction` lists."""
         self._change(
             message_id, payload_builders.reaction(self.room, message_id, reaction, retracted)
         )

@@ -1,4 +1,5 @@
-"""Failures of a bot's functions. The error handlers are asked, then the failure is logged."""
+"""Failures of a bot's functions, which error handlers can answer. After the error handlers, the
+failure is logged."""
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -20,17 +21,18 @@ class Failure:
     """Failure of a function of the bot."""
 
     handler: str
-    """Name of the function, as in the log. A command has the form `!name`."""
+    """Name of the function, as in the log. The name of a command has the form `!name`."""
     error: Exception
     event: BotEvent | None
-    """Argument of the call, such as a `Message`. None for a task."""
+    """Event with which the function was called, such as a `Message`. For a background task, `event`
+    is None."""
 
 
 ErrorHandler = Callable[[Failure], Awaitable[Any]]
 
 
 class Failures:
-    """Error handlers of a bot, asked in order.
+    """Error handlers of a bot, in the order in which they are called.
 
     Args:
         reporter: records an error handler that raises.
@@ -48,10 +50,10 @@ class Failures:
         *,
         otherwise: str | None = None,
     ) -> Any:
-        """Call a function. If it raises, ask its error handlers in order, and raise again.
+        """Call a function of the bot. If the function raises, `guard` calls the error handlers in
+        order, and raises the error again.
 
-        The first text that an error handler returns is the answer to the user, otherwise
-        `otherwise`.
+        The user gets the first text that an error handler returns, or the text `otherwise`.
         """
         try:
             return await call()
@@ -89,11 +91,11 @@ class Failures:
 
 
 Call: TypeAlias = tuple[str, Callable[[Turn], Awaitable[Any]]]
-"""Name of a function, and a way to call it in a turn."""
+"""Name of a function, and a callable that runs it in a turn."""
 
 
 class Isolation:
-    """Calls functions, each for a limited time.
+    """Calls the bot's functions, each with a time limit.
 
     Args:
         reporter: records what fails.
@@ -107,8 +109,8 @@ class Isolation:
     async def run(
         self, name: str, call: Callable[[Turn], Awaitable[Any]], turn: Turn, *, limited: bool = True
     ) -> None:
-        """Call a function. A failure is logged and counted. Only cancellation from outside passes
-        through.
+        """Call a function of the bot with a time limit. A failure of the function is logged and
+        counted. Only a cancellation from outside is raised again.
 
         Raises:
             StateError: what must not be forgotten could not be written.

@@ -1,4 +1,4 @@
-"""Private groups of a bot: events of the members, and actions of the bot."""
+"""Private groups of a bot, with the events of their members and the actions of the bot."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -26,13 +26,14 @@ from ..wire.topics import Topic
 from .memory import BotMemory
 
 MAX_GROUPS: Final = 1_000
-"""Maximum number of remembered groups. Further invitations are refused."""
+"""Maximum number of private groups that the bot remembers. Beyond the maximum, the bot refuses
+further invitations."""
 _GROUPS: Final = Table("direct_groups", (("chat_id", "TEXT"), ("events", "TEXT")))
 Send: TypeAlias = Callable[[MembershipUpdateMessage, Iterable[PublicKey], str], None]
 
 
 class Groups:
-    """Private groups of a bot, on disk.
+    """Private groups of a bot, stored on disk.
 
     Args:
         key: the bot's.
@@ -62,7 +63,7 @@ class Groups:
             self._know(Group.of(chat_id, read))
 
     def of(self, chat_id: str) -> Group:
-        """Return the group of an id.
+        """Return the private group with a chat id.
 
         Raises:
             ValueError: the bot was never in such a group.
@@ -73,12 +74,12 @@ class Groups:
 
     @property
     def current(self) -> tuple[Group, ...]:
-        """Groups that the bot is in."""
+        """Private groups that the bot is in now."""
         return tuple(one for one in self._groups.values() if self._own in one.members)
 
     def observe(self, received: Received, update: MembershipUpdateMessage) -> Received | Refused:
-        """Apply an update. Return the message in it as if it had come alone, otherwise the
-        update."""
+        """Apply a membership update of a private group. `observe` returns the message inside the
+        update, or the update itself if it contains none."""
         before = self._groups.get(update.chat_id)
         try:
             group = self._updated(update, before)
@@ -103,7 +104,8 @@ class Groups:
         return replace(received, signed=replace(received.signed, payload=carried))
 
     def forbids(self, received: Received) -> Refused | None:
-        """Return the reason why a payload without the group's events is refused, or None."""
+        """Return the reason why a payload without the group's membership events is refused, or
+        None."""
         payload = received.payload
         assert isinstance(payload, ChatPayload)
         group = self._groups.get(payload.chat_id)
@@ -129,7 +131,7 @@ class Groups:
     # -- what the bot does ------------------------------------------------------------------------
 
     def create(self, name: str, members: Iterable[PublicKey]) -> Group:
-        """Create a group and add users.
+        """Create a private group and add users to it.
 
         Raises:
             ValueError: too many members, or no name.
@@ -154,7 +156,7 @@ class Groups:
         members: Iterable[PublicKey] = (),
         name: str = "",
     ) -> Group:
-        """Write an event and send it to the members, removed ones included.
+        """Create a membership event, and send it to the group's members, removed members included.
 
         Raises:
             ValueError: the bot is not in the group, or may not do this.
@@ -173,14 +175,14 @@ class Groups:
         self._send(update, others, f"group {group.chat_id} {group.clock} {len(group.events)}")
 
     def carrying(self, room: Room, payload: ChatMessage | EmojiReaction) -> MembershipUpdateMessage:
-        """Return a message of the group with its events, as clients send it."""
+        """Return a message of the group together with its membership events, as clients send it."""
         events = _data(self.of(room.chat_id).events)
         if isinstance(payload, ChatMessage):
             return MembershipUpdateMessage(chat_id=room.chat_id, events=events, message=payload)
         return MembershipUpdateMessage(chat_id=room.chat_id, events=events, emoji_reaction=payload)
 
     def others(self, chat_id: str) -> list[PublicKey]:
-        """Return the members except the bot, in a fixed order."""
+        """Return the members of a group except the bot, in a fixed order."""
         return sorted(self.of(chat_id).members - {self._own}, key=lambda key: key.compressed)
 
     def _keep(self, group: Group) -> None:

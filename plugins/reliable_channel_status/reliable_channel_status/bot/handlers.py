@@ -1,4 +1,4 @@
-"""Functions of a bot, each with the events that it handles."""
+"""Functions of a bot, each with the kind of event that it handles."""
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -29,12 +29,12 @@ Check: TypeAlias = Callable[[Message], bool | Awaitable[bool]]
 
 
 class NotAllowed(Exception):
-    """A user may not call a command. The text is for the user."""
+    """Error of a command that its user may not call. The user gets the text of the error as the
+    answer."""
 
 
 def by_member(message: Message) -> bool:
-    """Check that the user is a member of the community, or elsewhere of any community of the
-    bot."""
+    """Check that the user is a member of the community (elsewhere, of any community of the bot)."""
     return message.by_member
 
 
@@ -53,7 +53,7 @@ def in_direct(message: Message) -> bool:
 
 
 def in_channels(*names: str) -> Check:
-    """Check that the chat is one of some channels, by uuid or a public chat's name."""
+    """Check that the chat is one of the given channels (uuids) or public chats (names)."""
     return lambda message: message.room.name in names
 
 
@@ -76,7 +76,7 @@ def any_of(*checks: Check) -> Check:
 
 
 async def allows(checks: Sequence[Check], message: Message) -> bool:
-    """Return True if all checks allow a call.
+    """Return True if all checks allow the user to call a command.
 
     Raises:
         NotAllowed: one does not, and says why.
@@ -91,8 +91,8 @@ async def allows(checks: Sequence[Check], message: Message) -> bool:
 Allow: TypeAlias = (
     Literal["moderators"] | Iterable[PublicKey | str] | Callable[[PublicKey], bool] | None
 )
-"""Users that may call a command: moderators, listed public keys, users that a function accepts, or
-all."""
+"""Users that may call a command, such as moderators, listed public keys, or users that a function
+accepts."""
 
 MESSAGE_FORMS: Final = (ChatMessage, Message)
 """Message types that handlers may request by annotating their first parameter."""
@@ -123,8 +123,8 @@ DIRECT: Final[tuple[Kind, ...]] = (
     "group_message",
     "group_change",
 )
-"""Events of direct messages. A bot with a function for one of them reads and answers direct
-messages."""
+"""Kinds of events that come from direct messages. A bot with a function for one of these events
+reads and answers direct messages."""
 GIVEN: Final[dict[Kind, tuple[type, ...]]] = {
     "message": MESSAGE_FORMS,
     "mention": MESSAGE_FORMS,
@@ -148,36 +148,37 @@ GIVEN: Final[dict[Kind, tuple[type, ...]]] = {
 
 
 ErrorChain: TypeAlias = tuple[Sequence[ErrorHandler], ...]
-"""Error handlers of a router, followed by those of the bot. Each list may grow later."""
+"""Error handlers of a router, followed by the error handlers of the bot. Each list of error
+handlers may still grow."""
 
 
 @dataclass(frozen=True, slots=True)
 class BotCommand:
-    """Command, with the users that may call it and its rate limit."""
+    """Command of a bot, with its allowed users and its rate limit."""
 
     command: Command
     allow: Literal["moderators"] | Callable[[PublicKey], bool] | None
     checks: tuple[Check, ...] = ()
     cooldown: Cooldown | None = None
     buckets: Buckets | None = None
-    """Calls that the cooldown counted."""
+    """Counter of the command's calls for the cooldown, or None without a cooldown."""
     error_handlers: ErrorChain = ()
 
 
 @dataclass(frozen=True, slots=True)
 class EventHandler:
-    """Function for one kind of event."""
+    """Function of a bot for one kind of event."""
 
     name: str
     handler: Handler
     wants_payload: bool
-    """True if the function requests the bare `ChatMessage`."""
+    """True if the function's first parameter is the bare `ChatMessage`."""
     error_handlers: ErrorChain = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Function for the answer to a question."""
+    """Function of a bot that gets the answer to a question."""
 
     command: Command
     error_handlers: ErrorChain = ()
@@ -185,7 +186,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Function that runs beside the events, once or repeatedly."""
+    """Background function of a bot, which runs once or repeatedly."""
 
     name: str
     run: Callable[[], Awaitable[Any]]
@@ -201,15 +202,15 @@ class Handlers:
     """Functions of a bot or a router."""
 
     commands: dict[str, BotCommand] = field(default_factory=dict)
-    """Commands by name. In a group, a name has two words."""
+    """Commands of the bot by name. The name of a command in a group has two words."""
     groups: dict[str, str] = field(default_factory=dict)
-    """Descriptions of groups of commands, by name."""
+    """Descriptions of command groups, by the name of the group."""
     events: dict[Kind, list[EventHandler]] = field(default_factory=dict)
     steps: dict[str, Step] = field(default_factory=dict)
     jobs: list[Job] = field(default_factory=list)
     error_handlers: list[ErrorHandler] = field(default_factory=list)
     is_included: bool = False
-    """True if they were included elsewhere, so that no function can be added."""
+    """True if the functions were included elsewhere, so that no function can be added."""
 
     def add_command(
         self,
@@ -221,7 +222,7 @@ class Handlers:
         *,
         group: str = "",
     ) -> None:
-        """Add a command.
+        """Add a command to the bot or router.
 
         Raises:
             ValueError: the name is taken, or not one word.
@@ -238,7 +239,7 @@ class Handlers:
         )
 
     def add_group(self, name: str, about: str) -> str:
-        """Add a group of commands. Return its name.
+        """Add a group of commands, and return the group's name.
 
         Raises:
             ValueError: the name is taken, or not one word.
@@ -249,7 +250,7 @@ class Handlers:
         return name
 
     def add_step(self, handler: Handler, first: type) -> None:
-        """Add a function for answers to questions.
+        """Add a function that gets the answer to a question.
 
         Raises:
             ValueError: there is one of this name; a question that waits names its function.
@@ -279,13 +280,13 @@ class Handlers:
         self._put_event(kind, event)
 
     def add_job(self, function: Callable[[], Awaitable[Any]], every_s: float | None) -> None:
-        """Add a function that runs beside the events."""
+        """Add a background function, which runs beside the events."""
         self._check_open()
         name = getattr(function, "__qualname__", repr(function))
         self.jobs.append(Job(name, function, every_s, (self.error_handlers,)))
 
     def include(self, other: "Handlers", checks: tuple[Check, ...]) -> None:
-        """Include all functions of another collection, which accepts no more then.
+        """Include all functions of another collection, which then accepts no more functions.
 
         Args:
             other: functions of a router.
@@ -319,7 +320,8 @@ class Handlers:
     def find(self, name: str, rest: str) -> tuple[str, BotCommand | None, str] | None:
         """Return the command that a text calls, its full name, and the arguments.
 
-        The command is None for help about a group. The result is None for an unknown name.
+        For help about a group, the returned command is None. For an unknown name, `find` returns
+        None.
         """
         if name in self.groups:
             first, *more = rest.split(maxsplit=1)[:2] or [""]
@@ -332,7 +334,7 @@ class Handlers:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return all commands and groups."""
+        """Names of all commands and groups."""
         return (*(name for name in self.commands if " " not in name), *self.groups)
 
     def _check_open(self) -> None:

@@ -1,5 +1,4 @@
-"""Conversion of Waku messages to events in the bot's chats, each once, in the order of the
-clocks."""
+"""Conversion of Waku messages to events in the bot's chats."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,22 +33,22 @@ _ORDINARY = (RefusalReason.REPEATED, RefusalReason.REPEATED_KEY, RefusalReason.U
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """Payload that arrived and was applied."""
+    """Received payload, after its changes were applied to the bot's chats."""
 
     received: Received
     applied: Applied
     clock_ms: int
-    """Time by the author's signed clock, or of the Waku message if the clock is not a time."""
+    """Time by the author's signed clock, or by the Waku timestamp if the clock is not a time."""
     is_live: bool
-    """True if the payload arrived live, False if it came from Store."""
+    """True if the payload arrived live, False if Store returned it."""
     membership: Change | None = None
-    """Change of the bot's membership."""
+    """Change of the bot's membership that the payload caused."""
     taken: Taken | None = None
-    """Meaning for a community that the bot runs."""
+    """Effect of the payload on a community that the bot runs."""
 
 
 class Inbox:
-    """Opens, reads and orders messages. Refused ones are counted and logged."""
+    """Decrypts, reads and orders received messages. Refused messages are counted and logged."""
 
     def __init__(
         self, session: Session, topics: Sequence[Topic], private_keys: Sequence[PrivateKey]
@@ -75,8 +74,8 @@ class Inbox:
         )
 
     def follow(self) -> Iterator[Topic]:
-        """Listen to the topics of the bot's present chats. It yields after each change, because a
-        new key takes some hundredths of a second."""
+        """Listen to the content topics of the bot's present chats. `follow` yields after each
+        change, because deriving a new key takes some hundredths of a second."""
         wanted = {*self._fixed, *self._session.rooms.topics}
         for topic in sorted(self._topics ^ wanted, key=lambda one: one.id):
             if topic in wanted:
@@ -87,18 +86,18 @@ class Inbox:
             yield topic
 
     def said(self, signed: SignedPayload, topic: Topic) -> None:
-        """Note a direct message of the bot, of which no copy returns."""
+        """Note a direct message that the bot sent, because no copy of it comes back."""
         now_ms = self._session.now_ms()
         own = Received(signed, topic, now_ms, self._me, is_private=True, is_ephemeral=False)
         self.conversation.apply(own, now_ms)
 
     @property
     def content_topics(self) -> tuple[str, ...]:
-        """Return the topics to request from the node."""
+        """Content topics to request from the node."""
         return self._opener.content_topics
 
     def take(self, messages: Sequence[Fetched], *, is_live: bool) -> list[Arrival]:
-        """Return the payloads of some messages, ordered by clock, then by message id."""
+        """Return the payloads of the given messages, ordered by clock, then by message id."""
         now_ms = self._session.now_ms()
         received: list[Received] = []
         for one in messages:
@@ -175,7 +174,7 @@ class Inbox:
         return [_from_peer(received)]
 
     def apply(self, received: Iterable[Received], *, is_live: bool) -> list[Arrival]:
-        """Return the changes of some payloads, in the same order."""
+        """Return the events that the payloads cause, in the same order."""
         now_ms = self._session.now_ms()
         in_order = sorted(received, key=lambda one: (clock_ms(one), one.message_id))
         happened = []
@@ -260,8 +259,8 @@ def clock_ms(received: Received) -> int:
     """Return the clock that the author signed (ms), or the Waku timestamp if the clock is not a
     time.
 
-    A clock in seconds counts as the end of that second. Otherwise a request to join in the bot's
-    first second would count as older than the bot, and no function would be called.
+    A clock in seconds is taken as the last millisecond of that second. A request to join in the
+    bot's first second therefore does not count as older than the bot.
     """
     payload = received.payload
     if isinstance(payload, ChatPayload):

@@ -1,6 +1,7 @@
-"""Service peers over libp2p in place of a Waku node. They push messages to the bot.
+"""Service peers over libp2p, which push messages to the bot in place of a Waku node.
 
-It has the methods that `Link` needs of a node. Needs `reliable-channel-status[libp2p]`.
+`LightNode` has all methods of a node that `Link` needs. The module needs
+`reliable-channel-status[libp2p]`.
 """
 
 import ssl
@@ -26,13 +27,14 @@ from waku.p2p import (
 )
 
 TOPICS_PER_SUBSCRIPTION: Final = 100
-"""Message limit of nwaku and go-waku."""
+"""Maximum number of content topics in a subscription, a limit of nwaku and go-waku."""
 WAITING: Final = 10_000
-"""Messages of a shard that wait for the bot. Older ones are fetched from Store."""
+"""Maximum number of a shard's messages that wait for the bot. Older waiting messages are dropped,
+and fetched from Store."""
 
 
 class LightNode:
-    """Service peers of one network. An asynchronous context manager.
+    """Service peers of one network, as an asynchronous context manager.
 
     Args:
         addresses: as `LightClient` takes them; None for those of `network`.
@@ -90,7 +92,8 @@ class LightNode:
         await self._stack.aclose()  # the block's exception goes on as it is
 
     async def subscribe(self, shards: Sequence[str], content_topics: Sequence[str]) -> None:
-        """Subscribe to messages, at least of the first shard. Earlier subscriptions stay.
+        """Subscribe to messages on content topics, at least of the first shard. Subscriptions of
+        earlier calls stay.
 
         Raises:
             WakuError: no peer pushes those of the first shard.
@@ -113,7 +116,7 @@ class LightNode:
                     self._subscribed.add((shard, part))
 
     async def take(self, shard: str) -> list[WakuMessage]:
-        """Return the messages that were pushed since the last call.
+        """Return the messages that peers pushed since the last call.
 
         Raises:
             NodeUnreachable: no peer pushes at the moment; the client looks for others by itself.
@@ -133,7 +136,7 @@ class LightNode:
                 await self._news.wait()
 
     async def publish(self, shard: str, message: WakuMessage) -> None:
-        """Publish by light push.
+        """Publish a message by light push.
 
         Raises:
             WakuError: no peer took it.
@@ -141,11 +144,12 @@ class LightNode:
         await self._client.light_push(message, shard)
 
     def store_all(self, query: StoreQuery) -> AsyncGenerator[StoreEntry, None]:
-        """Yield the messages of the Stores, as `LightClient.store_all`."""
+        """Yield the messages that a Store query finds, as `LightClient.store_all` does."""
         return self._client.store_all(query)
 
     async def store_by_hash(self, hashes: Sequence[bytes]) -> list[StoreEntry]:
-        """Return these messages as far as the Stores have them, as `LightClient.store_by_hash`."""
+        """Return the messages with the given hashes that the Stores have, as
+        `LightClient.store_by_hash` does."""
         return await self._client.store_by_hash(hashes)
 
     async def _read(

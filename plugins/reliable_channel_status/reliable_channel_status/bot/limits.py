@@ -1,4 +1,4 @@
-"""Rate limits of users: token buckets without I/O and with given times."""
+"""Rate limits of users, as token buckets without I/O in which the caller gives the time."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from ..wire.keys import PublicKey
 from ..wire.recent import Recent
 
 REMEMBERED: Final = 10_000
-"""Maximum number of buckets that are not full. The one unused for longest is removed, with its used
-calls."""
+"""Maximum number of token buckets that are not full. Beyond the maximum, the least recently used
+bucket is removed, so its calls are forgotten."""
 
 
 @dataclass(frozen=True, slots=True)
 class RateLimit:
-    """Rate limit: `calls` at once, and then one each `per_ms / calls`.
+    """Rate limit that allows `calls` at once, and then one call every `per_ms / calls`.
 
     Raises:
         ValueError: fewer than one call, or no time.
@@ -36,8 +36,8 @@ CooldownKey: TypeAlias = Literal["user", "channel", "all"]
 
 @dataclass(frozen=True, slots=True)
 class Cooldown:
-    """Rate limit of one command: `calls` in `per_s` seconds by each user, in each channel, or by
-    all users together.
+    """Rate limit of a command, with `calls` in `per_s` seconds by each user, in each channel, or by
+    all users.
 
     Raises:
         ValueError: fewer than one call, no time, or `by` is none of them.
@@ -45,7 +45,10 @@ class Cooldown:
 
     calls: int
     per_s: float
-    by: Annotated[CooldownKey, Doc("Scope of calls that are counted together.")] = "user"
+    by: Annotated[
+        CooldownKey,
+        Doc("Scope in which calls are counted together, which is a user, a channel, or all users."),
+    ] = "user"
 
     def __post_init__(self) -> None:
         check(self)
@@ -53,19 +56,19 @@ class Cooldown:
 
     @property
     def limit(self) -> RateLimit:
-        """Return the same limit in milliseconds."""
+        """Same rate limit with its times in milliseconds."""
         return RateLimit(self.calls, round(self.per_s * 1000))
 
 
 class Buckets:
-    """Limit that applies to each key by itself, such as a user."""
+    """Rate limit that is applied to each key separately, such as each user."""
 
     def __init__(self, limit: RateLimit, *, remembered: int = REMEMBERED) -> None:
         self._limit = limit
         self._buckets: Recent[Hashable, tuple[float, int]] = Recent(remembered)
 
     def take(self, key: Hashable, now_ms: int) -> bool:
-        """Return True if one more call is within the limit, and count it."""
+        """Return True if one more call of a key is within the limit, and count the call."""
         calls, per_ms = self._limit.calls, self._limit.per_ms
         left, since_ms = self._buckets.get(key, (float(calls), now_ms))
         now_ms = max(now_ms, since_ms)
@@ -75,7 +78,7 @@ class Buckets:
         return is_allowed
 
     def wait_ms(self, key: Hashable, now_ms: int) -> int:
-        """Return the time until one more call is within the limit (0 if it is now)."""
+        """Return the time until one more call of a key is within the limit (0 if now)."""
         calls, per_ms = self._limit.calls, self._limit.per_ms
         left, since_ms = self._buckets.get(key, (float(calls), now_ms))
         left = min(calls, left + max(0, now_ms - since_ms) * calls / per_ms)
@@ -83,7 +86,7 @@ class Buckets:
 
 
 Pair: TypeAlias = tuple[str, PublicKey]
-"""Chat, and a user in it."""
+"""Chat, and a user in that chat."""
 
 REMEMBERED_PAIRS: Final = 10_000
 LONG_AGO: Final = -(2**63)
@@ -98,18 +101,24 @@ class LoopLimits:
     """
 
     turns: Annotated[
-        int, Bound(1), Unit("rounds"), Doc("Rounds in a row after which an exchange is a loop.")
+        int,
+        Bound(1),
+        Unit("rounds"),
+        Doc("Number of rounds in a row after which an exchange is a loop."),
     ] = 8
     reflex_ms: Annotated[
         int,
         Bound(1),
-        Doc("""A round counts if the bot answered the other, and the other then the bot, each
-        within this time."""),
+        Doc("""Maximum time for each answer of a round, in which the bot and the other user answer
+            each other."""),
     ] = 1_000
     silence_ms: Annotated[
         int,
         Bound(1),
-        Doc("For this long the bot does not answer that user in that chat, except to commands."),
+        Doc(
+            "Time after a loop in which the bot answers that user in that chat only if called "
+            "by a command."
+        ),
     ] = 600_000
 
     def __post_init__(self) -> None:
@@ -129,14 +138,15 @@ class _Exchange:
 
 
 class LoopGuard:
-    """Counter of rounds between the bot and each user in each chat."""
+    """Counter of answer rounds between the bot and each user in each chat."""
 
     def __init__(self, limits: LoopLimits, *, remembered: int = REMEMBERED_PAIRS) -> None:
         self._limits = limits
         self._exchanges: Recent[Pair, _Exchange] = Recent(remembered)
 
     def heard(self, pair: Pair, now_ms: int) -> bool:
-        """Note another user's message. Return True if the message completes a loop."""
+        """Note that another user wrote a message. `heard` returns True if the message completes a
+        loop."""
         exchange = self._exchange(pair)
         is_answered = exchange.is_answered
         last_ms = exchange.answered_ms if is_answered else exchange.heard_ms
@@ -162,7 +172,7 @@ class LoopGuard:
         exchange.answered_ms, exchange.is_answered = now_ms, True
 
     def is_silent(self, pair: Pair, now_ms: int) -> bool:
-        """Return True if the bot does not answer that user there, because of a loop."""
+        """Return True if the bot does not answer a user in a chat, because of a loop."""
         exchange = self._exchanges.get(pair)
         return exchange is not None and now_ms < exchange.silent_until_ms
 

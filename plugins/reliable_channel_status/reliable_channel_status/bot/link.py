@@ -1,7 +1,7 @@
-"""Link of a bot to Waku, with one subscription for each shard.
+"""Link of a bot to Waku, with a subscription for each shard.
 
-A node's REST API is polled as fast as the traffic needs. Status uses static shards of cluster 16,
-so the link calls `/relay/v1/messages/{pubsub_topic}` and never the `auto` routes. Service peers
+The link polls a node's REST API as fast as the traffic needs. Status uses static shards of cluster
+16, so the link calls `/relay/v1/messages/{pubsub_topic}` and never the `auto` routes. Service peers
 push messages (`light_node`).
 """
 
@@ -18,15 +18,16 @@ from ..wire.recent import Recent
 NS_PER_MS: Final = 1_000_000
 PAGE_SIZE: Final = 100
 TOPICS_PER_QUERY: Final = 20
-"""Limit that keeps the address of a Store query short."""
+"""Maximum number of content topics in a Store query, which keeps its URL short."""
 REMEMBERED_HASHES: Final = 50_000
 CACHE_CAPACITY: Final = 50
-"""Size of nwaku's cache for a shard. A read that returns as many may come too late."""
+"""Number of messages that nwaku's cache for a shard can hold. If a read returns as many messages as
+the cache can hold, nwaku may have dropped others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """Message with its hash on the network."""
+    """Waku message with its hash on the network."""
 
     message: WakuMessage
     message_hash: bytes
@@ -34,22 +35,23 @@ class Fetched:
 
 
 class Node(Protocol):
-    """Methods of a node that a link needs."""
+    """Interface of a node that a link needs."""
 
     fill: float
-    """Fill of the shard's cache at the last read. From 1 on Store may have more messages."""
+    """Share of the shard's cache that was filled at the last read. If `fill` is 1 or more, Store
+    may have further messages."""
     unserved: dict[str, str]
-    """Shards of the last `subscribe` that cannot be received, with reasons."""
+    """Shards of the last `subscribe` that the node cannot receive, with reasons."""
 
     async def subscribe(self, shards: Sequence[str], content_topics: Sequence[str]) -> None:
-        """Receive these topics of the shards, at least of the first shard.
+        """Subscribe to content topics of the shards, at least of the first shard.
 
         Raises:
             WakuError: the node is away, or does not serve this.
         """
 
     async def take(self, shard: str) -> list[WakuMessage]:
-        """Return the messages since the last call.
+        """Return the messages of a shard since the last call.
 
         Raises:
             WakuError: the node is away; `NotSubscribed`: subscribe again.
@@ -63,14 +65,14 @@ class Node(Protocol):
         """
 
     def store_all(self, query: StoreQuery) -> AsyncGenerator[StoreEntry, None]:
-        """Yield the messages of Store, from all pages."""
+        """Yield all messages that a Store query finds, from all pages."""
 
     async def store_by_hash(self, hashes: Sequence[bytes]) -> list[StoreEntry]:
-        """Return these messages as far as Store has them."""
+        """Return the messages with the given hashes that Store has."""
 
 
 class RestNode:
-    """Waku node, used through its REST API."""
+    """Waku node that is used through its REST API."""
 
     def __init__(self, client: WakuClient) -> None:
         self._client = client
@@ -120,13 +122,13 @@ class Link:
         """How full the fullest cache was at the last look; from 1 on Store may know more."""
 
     def listen(self, content_topics: Sequence[str]) -> None:
-        """Change the content topics of interest."""
+        """Change the content topics that the link receives."""
         topics = frozenset(content_topics)
         self.is_subscribed &= topics == self._content_topics
         self._content_topics = topics
 
     async def subscribe(self) -> None:
-        """Subscribe to all shards. `unserved` names the shards that cannot be received.
+        """Subscribe to all shards of the link. `unserved` names the shards that cannot be received.
 
         Raises:
             WakuError: the node is away, has no relay, or does not serve the first shard.
@@ -136,11 +138,11 @@ class Link:
 
     @property
     def unserved(self) -> dict[str, str]:
-        """Shards that the node does not serve, with reasons."""
+        """Shards of the link that the node does not serve, with reasons."""
         return self._node.unserved
 
     async def look(self) -> list[Fetched]:
-        """Return new messages since the last call.
+        """Return new messages since the last call of `look`.
 
         Raises:
             WakuError: the node is away; `is_subscribed` says whether to subscribe anew. What one
@@ -164,7 +166,7 @@ class Link:
         return found
 
     async def history(self, start_ms: int, end_ms: int) -> AsyncIterator[list[Fetched]]:
-        """Yield pages of new messages in Store from a time range, oldest first.
+        """Yield pages of new messages that Store has from a time range, oldest first.
 
         Raises:
             WakuError: no Store answers; the pages so far are good.
@@ -180,7 +182,7 @@ class Link:
     async def stored(
         self, shard: str, content_topics: Sequence[str], start_ns: int, end_ns: int
     ) -> AsyncGenerator[list[Fetched], None]:
-        """Yield pages of messages in Store from some topics and a time range, oldest first.
+        """Yield pages of messages that Store has for content topics and a time range, oldest first.
 
         Raises:
             WakuError: no Store answers; the pages so far are good.
@@ -206,7 +208,7 @@ class Link:
         yield page
 
     async def by_hash(self, shard: str, hashes: Sequence[bytes]) -> list[Fetched]:
-        """Return these messages as far as Store has them.
+        """Return the messages of a shard with the given hashes that Store has.
 
         Raises:
             WakuError: no Store answers.
@@ -217,7 +219,7 @@ class Link:
         return [one for one in fetched if one.message_hash in wanted]
 
     def new(self, fetched: Sequence[Fetched]) -> list[Fetched]:
-        """Return the messages of interest that are new."""
+        """Return the messages on the link's content topics that are new."""
         return [one for one in fetched if self._is_new(one)]
 
     def is_on(self, shard: str) -> bool:
@@ -225,7 +227,7 @@ class Link:
         return shard in self._shards
 
     async def publish(self, shard: str, message: WakuMessage) -> None:
-        """Publish a message. It does not return as new.
+        """Publish a message on a shard. The link does not return its own message as new.
 
         Raises:
             WakuError: the node did not take it.

@@ -1,7 +1,7 @@
-"""Membership of a bot in its communities, because clients drop messages of others than members.
+"""Membership of a bot in its communities, because clients show only messages of members.
 
-Only the owner's description with the highest clock counts, which lists all members. If the bot is
-not listed, it requests to join, and waits for the description that lists it.
+Only the owner's description with the highest clock counts, and it lists all members. A bot that is
+not listed requests to join, and waits for a description that lists it.
 """
 
 import logging
@@ -31,14 +31,14 @@ from .reporting import Reporter
 Standing: TypeAlias = Literal[
     "unknown", "not_a_member", "requested", "member", "rejected", "kicked", "left", "closed"
 ]
-"""Membership of a bot: `unknown` before a description is read, `requested` until the answer,
-`closed` if no request helps, for example because members need tokens."""
+"""Membership of a bot in a community, as a word. `unknown` means that no description was read, and
+`closed` that members need tokens, for example."""
 
 Change: TypeAlias = Literal["joined", "rejected", "kicked", "not_a_member"]
-"""Change caused by a payload."""
+"""Change of the bot's membership that a payload causes."""
 
 REQUEST_AGAIN_MS: Final = 7 * 86_400_000
-"""Time after which owners' clients forget a request: a week."""
+"""Time after which owners' clients forget a request to join, which is a week."""
 
 
 _CAN_SPEAK: Final = ("unknown", "member")
@@ -46,11 +46,13 @@ _FINAL: Final = ("rejected", "kicked", "closed")
 
 
 class NotAMember(ReliableChannelError, RuntimeError):
-    """The bot is not a member of a community, so clients would drop its messages there."""
+    """Error that the bot is not a member of a community, so clients would drop its messages
+    there."""
 
 
 class CannotJoin(NotAMember):
-    """No request would help. The text names the permission that the bot lacks."""
+    """Error that no request to join would help. The text of the error names the permission that the
+    bot lacks."""
 
 
 @dataclass(slots=True)
@@ -107,7 +109,8 @@ class Memberships:
         return self._places[community].standing
 
     def why(self, community: Community) -> str:
-        """Return the reason why a community is closed to the bot, or an empty text."""
+        """Return the reason why a community is closed to the bot, or an empty text if it is
+        open."""
         place = self._places.get(community)
         return "" if place is None else place.why
 
@@ -132,8 +135,8 @@ class Memberships:
 
     @property
     def given_up(self) -> NotAMember | None:
-        """Error that a community rejected or removed the bot, or is closed to it. None
-        otherwise."""
+        """Error that a community rejected or removed the bot, or is closed to it. If the bot can
+        still become a member, `given_up` is None."""
         places = self._places.items()
         given_up = ((one, place) for one, place in places if place.standing in _FINAL)
         return next((self._outside(one, place) for one, place in given_up), None)
@@ -148,11 +151,12 @@ class Memberships:
 
     @property
     def undescribed(self) -> tuple[Community, ...]:
-        """Communities without a description, in this run or an earlier one."""
+        """Communities of which the bot has never read a description."""
         return tuple(community for community, place in self._places.items() if not place.clock)
 
     def observe(self, received: Received) -> Change | None:
-        """Note a description or the owner's answer. Return the change."""
+        """Note a community's description, or the owner's answer to a request. `observe` returns the
+        change of the bot's membership."""
         community, payload = Community(received.signer), received.payload
         place = self._places.get(community)
         change: Change | None = None
@@ -180,12 +184,12 @@ class Memberships:
         self.keep(community)
 
     def keep(self, community: Community) -> None:
-        """Write the facts about a community. Call it after its functions have ended, because they
-        otherwise run again."""
+        """Write the bot's membership in a community to the memory. Call `keep` after the event's
+        functions have ended, because they otherwise run again."""
         self._memory.keep(_name(community), asdict(self._places[community]))
 
     def requested(self, community: Community) -> None:
-        """Note that a request was sent."""
+        """Note that the bot requested to join a community."""
         place = self._places[community]
         place.standing, place.requested_ms = "requested", self._now_ms()
         self.keep(community)
@@ -240,7 +244,7 @@ def _name(community: Community) -> str:
 
 
 SEARCHED_MS: Final = 30 * 86_400_000
-"""Time span of the search for descriptions: the retention of Status' nodes."""
+"""Time span of the search for descriptions, which is the retention of Status' nodes."""
 
 
 class StoredStanding(Enum):
@@ -258,12 +262,12 @@ class StoredStanding(Enum):
 
 @dataclass(frozen=True, slots=True)
 class MembershipFinding:
-    """Findings about one community."""
+    """Bot's membership in one community, as found in Store."""
 
     community: Community
     place: StoredStanding
     advice: str
-    """Return advice, or an empty text."""
+    """Advice to the operator about the membership, or an empty text."""
 
     def to_dict(self) -> dict[str, str]:
         return {
@@ -284,7 +288,7 @@ async def examine(
     shards: Sequence[str],
     now_ms: int,
 ) -> list[MembershipFinding]:
-    """Return the membership of a bot in each community, by the latest descriptions in Store.
+    """Return the membership of a bot in each community, from the latest descriptions in Store.
 
     Args:
         node: what is asked; the caller closes it.

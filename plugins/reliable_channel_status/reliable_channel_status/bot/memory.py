@@ -1,9 +1,9 @@
-"""Memory of a bot: handled events, sent messages, and the time up to which it has received
-everything.
+"""Memory of a bot, which holds handled events, sent messages, and the time of the last received
+event.
 
-It consists of rows in the channel's state store (`reliable_channel.state`). A bot's file therefore
-has one owner and a version, and survives a kill like a channel's. A method that changes something
-has written it when it returns. Nothing is sent before that.
+The memory consists of rows in a state store (`reliable_channel.state`), as in a channel. A bot's
+state file therefore has one owner and a version, and survives a kill. A method that changes the
+memory returns after the change is written. No message is sent before its row is written.
 """
 
 import json
@@ -20,19 +20,21 @@ from ..wire.outcomes import MessageId
 from ..wire.rules import ChatClock
 
 LATE_MS: Final = 3_600_000
-"""Time for which a late question is still answered, after everything before it was received."""
+"""Time for which a late message is still answered, after everything before it was received."""
 HANDLED: Final = 100_000
-"""Maximum number of remembered handled events. Events older than the oldest are not answered."""
+"""Maximum number of handled events that are remembered. Events older than the oldest remembered
+event are not answered."""
 SAID: Final = 20_000
-"""Maximum number of remembered messages of the bot by their cause. The oldest may be sent again if
-it is requested again."""
+"""Maximum number of the bot's messages that are remembered, so that none is sent twice. A message
+that is no longer remembered is sent again if its function runs again."""
 CHATS: Final = 1_000
-"""Maximum number of chats whose clocks are remembered, because anybody can write into invented
-chats of a community."""
+"""Maximum number of chats whose clocks are remembered, because any user can invent chats of a
+community."""
 UNPUBLISHED: Final = 1_000
-"""Messages that wait for the node."""
+"""Maximum number of messages that wait for the node."""
 UNCONFIRMED: Final = 1_000
-"""Messages that Store should confirm. Beyond it the oldest counts as stored."""
+"""Maximum number of messages that wait until Store has them. Beyond the maximum, the oldest message
+counts as stored."""
 
 _TIMES: Final = Table("bot_times", (("name", "TEXT"), ("at_ms", "INTEGER")))
 _CLOCKS: Final = Table("bot_clocks", (("chat_id", "TEXT"), ("clock", "INTEGER")))
@@ -54,30 +56,33 @@ _OWN: Final = {table.name for table in (_TIMES, _CLOCKS, _HANDLED, _SAID, _NOTES
 
 
 class OutboxFull(RuntimeError):
-    """The node has accepted nothing for so long that no further message can wait."""
+    """Error that no further message can wait, because the node has accepted nothing for long."""
 
 
 @dataclass(slots=True)
 class OutboxEntry:
-    """Message that the bot has sent, or will send."""
+    """Message that the bot has sent or will send."""
 
     once: str
-    """Cause of the message, for which it is sent once."""
+    """Identifier of the event and function that caused the message, which is sent only once for
+    it."""
     number: int
     message_id: MessageId
     route: str
-    """Pubsub topic, or the community whose SDS channel sends it."""
+    """Pubsub topic of the message, or the community whose SDS channel sends it."""
     messages: tuple[WakuMessage, ...]
-    """Messages that the node must still accept and Store must keep. Empty once both is done. In an
-    SDS channel it is one message with the signed payload, which the channel wraps and encrypts."""
+    """Waku messages that the node must still accept or Store must still keep. The tuple is empty
+    after Store has kept all messages. For an SDS channel, `messages` holds the signed payload,
+    which the channel wraps and encrypts."""
     published: int = 0
-    """Number of publications in this run."""
+    """Number of times that this run published the message."""
     looks: int = 0
-    """Number of Store queries without it since the last publication."""
+    """Number of Store queries since the last publication that did not find the message."""
 
     @property
     def is_sealed(self) -> bool:
-        """True if it goes to the node as it is. A pubsub topic begins with a slash."""
+        """True if the message goes to the node unchanged. The route of a sealed message is a pubsub
+        topic, which begins with a slash."""
         return self.route.startswith("/")
 
 
@@ -112,7 +117,7 @@ class BotMemory:
 
     @property
     def heard_ms(self) -> int:
-        """Time up to which everything was received and handled."""
+        """Time up to which all events were received and handled."""
         return self._times["heard"]
 
     @property
@@ -121,12 +126,12 @@ class BotMemory:
 
     @property
     def answers_since_ms(self) -> int:
-        """Clock below which messages are older than the bot or were here before. They are not
-        answered."""
+        """Clock below which the bot answers no message, because the message is too old."""
         return max(self._times["born"], self._times.get("forgot", 0), self.heard_ms - LATE_MS)
 
     def heard_until(self, at_ms: int) -> None:
-        """Note that everything up to a time is handled. Forget what cannot come any more."""
+        """Note that all events up to a time are handled. `heard_until` also forgets events that
+        cannot arrive any more."""
         if at_ms <= self.heard_ms:
             return
         self._time("heard", at_ms)
@@ -136,11 +141,11 @@ class BotMemory:
         self._write()
 
     def was_handled(self, fingerprint: bytes) -> bool:
-        """Return True if an event was handled completely."""
+        """Return True if all functions for an event have ended."""
         return fingerprint in self._handled
 
     def handled(self, fingerprint: bytes, clock: int) -> None:
-        """Note that an event was handled completely."""
+        """Note that all functions for an event have ended."""
         self._handled[fingerprint] = clock
         self._recorder.put(_HANDLED, fingerprint, clock)
         if len(self._handled) > HANDLED:
@@ -150,7 +155,7 @@ class BotMemory:
         self._write()
 
     def clock(self, chat_id: str) -> ChatClock:
-        """Return the clock of a chat. `keep_clock` keeps its observations."""
+        """Return the logical clock of a chat. `keep_clock` stores what the clock observed."""
         if chat_id not in self._clocks and len(self._clocks) >= CHATS:
             oldest = next(iter(self._clocks))
             del self._clocks[oldest]
@@ -158,11 +163,11 @@ class BotMemory:
         return self._clocks.setdefault(chat_id, ChatClock())
 
     def keep_clock(self, chat_id: str) -> None:
-        """Keep the clock of a chat, together with the next message."""
+        """Store the clock of a chat, together with the next message."""
         self._recorder.put(_CLOCKS, chat_id, self.clock(chat_id).last)
 
     def sent_before(self, once: str) -> MessageId | None:
-        """Return the id of the message that was sent for a cause, or None."""
+        """Return the id of the message that was sent under the identifier `once`, or None."""
         one = self._entries.get(once)
         return one.message_id if one else None
 
@@ -173,7 +178,7 @@ class BotMemory:
         route: str,
         messages: tuple[WakuMessage, ...],
     ) -> None:
-        """Accept a message that must be published sooner or later.
+        """Store a message that will be published.
 
         Raises:
             OutboxFull: too much waits.
@@ -190,14 +195,14 @@ class BotMemory:
         self._write()
 
     def next_unpublished(self) -> OutboxEntry | None:
-        """Return the messages that the node should accept first."""
+        """Return the oldest message that the node has not accepted."""
         return self._unpublished[0] if self._unpublished else None
 
     def published(self, one: OutboxEntry, *, to_confirm: bool = False) -> None:
-        """Note that the node accepted a message, or never will. `to_confirm` keeps it until
-        `confirmed`.
+        """Note that the node accepted a message, or will never accept it. With `to_confirm`, the
+        message is kept until `confirmed`.
 
-        A kept message is published again after a restart, because it may not have arrived.
+        After a restart, a kept message is published again, because it may not have arrived.
         """
         self._unpublished.remove(one)
         one.published += 1
@@ -215,7 +220,7 @@ class BotMemory:
         return tuple(self._unconfirmed.values())
 
     def confirmed(self, one: OutboxEntry) -> None:
-        """Note that Store has a message, or that the search for it ended."""
+        """Note that Store has a message, or that the search for the message ended."""
         self._unconfirmed.pop(one.number, None)
         one.messages = ()
         if one.once in self._entries:
@@ -223,25 +228,26 @@ class BotMemory:
             self._write()
 
     def reroute(self, one: OutboxEntry, route: str, messages: tuple[WakuMessage, ...]) -> None:
-        """Send a message another way."""
+        """Change the route of a message, with the Waku messages for the new route."""
         one.route, one.messages = route, messages
         if one.once in self._entries:
             self._put(one)
             self._write()
 
     def publish_again(self, one: OutboxEntry, messages: tuple[WakuMessage, ...]) -> None:
-        """Publish a message once more, as other Waku messages."""
+        """Publish a message again, with other Waku messages."""
         del self._unconfirmed[one.number]
         one.messages = messages
         self._unpublished.append(one)
 
     def note(self, name: str) -> Any:
-        """Return the author's value under a name, or None."""
+        """Return the value that the bot's author stored under a name, or None."""
         text = self._notes.get(name)
         return None if text is None else json.loads(text)
 
     def keep(self, name: str, value: Any) -> None:
-        """Keep any JSON value for the bot's author. None deletes it."""
+        """Store any JSON value for the bot's author under a name. The value None deletes the stored
+        value."""
         if value is None:
             self._notes.pop(name, None)
             self._recorder.delete(_NOTES, name)
@@ -251,7 +257,8 @@ class BotMemory:
         self._write()
 
     def rows(self, table: Table) -> list[tuple[Any, ...]]:
-        """Return the rows of another module's table at the start. They are returned once."""
+        """Return the rows of another module's table, as read at the start. A second call for the
+        same table returns no rows."""
         return self._others.pop(table.name, [])
 
     def put(self, table: Table, *row: Any) -> None:
@@ -263,7 +270,7 @@ class BotMemory:
         self._recorder.delete(table, key)
 
     def write(self) -> None:
-        """Write all changed rows."""
+        """Write all changed rows to the store."""
         self._write()
 
     def close(self) -> None:

@@ -35,7 +35,7 @@ Reliability: TypeAlias = Literal["plain", "sds"]
 DirectEncryption: TypeAlias = Literal["dh", "ratchet"]
 
 FOR_USERS: Final = RateLimit(10, 10_000)
-"""A command a second, without end."""
+"""Default limit for a user, which allows one command per second on average."""
 FOR_CHANNELS: Final = RateLimit(20, 10_000)
 
 
@@ -48,94 +48,99 @@ class BotOptions:
     """
 
     prefix: str = "!"
-    """Prefix of commands. A mention of the bot also calls one."""
+    """Prefix of the bot's commands. A mention of the bot calls a command, too, without the prefix.
+    """
     display_name: str = ""
     """Name that the bot shows to users."""
     image: Annotated[
         str | Path | None,
-        Doc("""File of the bot's picture: PNG, JPEG, GIF or WebP. A larger one than 40 kB is made
-        smaller where Pillow is installed (`reliable-channel-status[images]`)."""),
+        Doc("""Path of the bot's picture, a PNG, JPEG, GIF or WebP file. Pillow
+            (`reliable-channel-status[images]`) makes a picture of more than 40 kB smaller."""),
     ] = None
     reliability: Annotated[
         Reliability,
-        Doc("""Form of messages in communities: `sds` (an SDS channel for each community) or
-        `plain`, for clients that cannot read SDS. The bot reads both, and public chats are always
-        plain."""),
+        Doc("""Form of messages in communities, `sds` (an SDS channel for each community) or
+            `plain`. The bot reads both forms, and writes to public chats in plain form."""),
     ] = "plain"
     journals: str | Path | None = None
-    """With SDS, a folder for the journal of each community's channel: `reliable-channel audit`
-    judges by it what became of all messages."""
+    """Folder of journal files, one for each community's SDS channel, for `reliable-channel audit`.
+    """
     derivation: Derivation = "universal"
-    """Kind of topic on which the bot writes into channels. It listens to both kinds."""
+    """Kind of content topic on which the bot writes into community channels. The bot listens to
+    both kinds of content topic."""
     shard: PubsubTopic = DEFAULT_SHARD
-    """The shard where the bot writes and listens: 32, like all Status clients."""
+    """Shard on which the bot writes and listens, 32 by default as for all Status clients."""
     also_listen: tuple[PubsubTopic, ...] = (NON_PROTECTED_SHARD,)
-    """Further shards to listen to: clients before 2.40 write requests to join on 64."""
+    """Further shards to listen to, because clients before 2.40 write requests to join on shard 64.
+    """
     waku_version: WakuVersion = 1
-    """Field `version` of sent Waku messages. All clients read 1. Clients from 2.40 on send 0, which
-    clients before 2.38 drop. The bot reads both."""
+    """Field `version` of Waku messages that the bot sends. All Status clients read version 1.
+    Clients from 2.40 on send version 0, which clients before 2.38 drop. The bot reads both
+    versions."""
     request_membership: Annotated[
         bool,
-        Doc("""True if the bot requests to join a community that does not list it. Clients drop
-        messages of others than members."""),
+        Doc("""True if the bot requests to join a community that does not list the bot as a member.
+            Status clients show only messages of members."""),
     ] = True
     needs_membership: Annotated[
         bool,
-        Doc("""True if `run` ends with `NotAMember` (exit status 1) after a rejection or kick.
-        Otherwise the bot continues."""),
+        Doc("""True if `run` ends with `NotAMember` (exit status 1) after the bot was rejected or
+            kicked. If False, the bot continues to run."""),
     ] = False
     history_ms: Annotated[
         int,
         Bound(1),
-        Doc("""Time span of the Store query at the start, which finds older messages of edits,
-        answers and pins. Messages before the first start are not answered."""),
+        Doc("""Time span of the Store query at the start, which finds messages that edits, answers
+            and pins refer to. The bot does not answer messages from before its first start."""),
     ] = 86_400_000
     user_limit: RateLimit = FOR_USERS
-    """Limit of commands and mentions for each user, in all chats together."""
+    """Rate limit of commands and mentions for each user, in all chats together."""
     channel_limit: RateLimit = FOR_CHANNELS
-    """The same for each channel."""
+    """Rate limit of commands and mentions for each channel."""
     loops: LoopLimits = field(default_factory=LoopLimits)
-    """Limits of loops, after which the bot stops answering a user."""
+    """Limits of answer loops, after which the bot stops answering a user."""
     texts: BotTexts = ENGLISH
     """Texts of the bot itself, such as the usage of a command."""
     language: str = "en"
-    """The name of the language of `texts`, for users that chose none."""
+    """Name of the language of `texts`, for users that chose no language."""
     languages: Mapping[str, BotTexts] = field(default_factory=dict)
-    """The texts in further languages, by name, such as `de`. With one or more, users choose with
-    `!language`."""
+    """Texts of the bot in further languages, by the name of the language, such as `de`. If there
+    are further languages, users choose with `!language`."""
     handler_timeout_ms: Annotated[int, Bound(1)] = 30_000
     handlers_at_once: Annotated[int, Bound(1), Unit("handlers")] = 32
     direct_encryption: Annotated[
         DirectEncryption,
-        Doc("""Encryption of direct messages. `dh`: one Diffie-Hellman, without forward secrecy.
-        `ratchet`: X3DH and a double ratchet for users with a known bundle. The bot publishes its
-        bundle with each direct message."""),
+        Doc("""Encryption of direct messages, `dh` (without forward secrecy) or `ratchet` (X3DH and
+            a double ratchet). With `ratchet`, the bot publishes its bundle with each direct
+            message."""),
     ] = "dh"
     confirm_ms: Annotated[
         int,
         Bound(0),
-        Doc("""Polling interval for own and missed messages at the Store node (0: never). A message
-        that Store lacks twice is published again, but not if no Store answers."""),
+        Doc("""Interval at which the bot looks for its own and missed messages in Store (0 for
+            never). A message that two Store queries did not find is published again."""),
     ] = 60_000
     publish_at_most: Annotated[
         int,
         Bound(1),
         Unit("times"),
-        Doc("Maximum number of publications of a message that Store does not keep."),
+        Doc("Maximum number of times that a message is published, if Store does not keep it."),
     ] = 5
     poll_ms: Annotated[
         int,
         Bound(1),
-        Doc("Between two looks into the node's cache, while there is little to read."),
+        Doc("Polling interval of the node's cache while there is little traffic."),
     ] = 200
     stop_timeout_ms: Annotated[
-        int, Bound(1), Doc("So long handlers may end and messages go out when the bot is stopped.")
+        int,
+        Bound(1),
+        Doc("Time limit for functions to end and messages to be sent after the bot is stopped."),
     ] = 10_000
     metrics_port: Annotated[
         int | None,
         Bound(0, 65_535),
-        Doc("""Port of the counts for Prometheus on 127.0.0.1 (0: a free port). Needs
-        `reliable-channel-status[metrics]`."""),
+        Doc("""Port on 127.0.0.1 where Prometheus reads the bot's counters (0 for a free port). A
+            metrics port needs `reliable-channel-status[metrics]`."""),
     ] = None
 
     def __post_init__(self) -> None:
@@ -163,7 +168,7 @@ Settings = TypeVar("Settings", bound="DataclassInstance")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BotArguments:
-    """Arguments of `StatusBot` that a text can set."""
+    """Arguments of `StatusBot` that a configuration file or the environment can set."""
 
     node: tuple[str, ...] = ()
     key_file: str = ""
@@ -182,12 +187,11 @@ def read_settings(
     file: str | Path | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> Settings:
-    """Return the program's settings: the fields of a dataclass, from `[bot.TABLE]` and the
+    """Return the program's settings as a dataclass, from the table `[bot.TABLE]` and the
     environment.
 
-    Fields are annotated like parameters of commands, or as Path or tuple[str, ...], which spaces
-    separate in the environment. The environment overrides the file, and the file overrides the
-    default.
+    The fields are annotated like parameters of commands, or as `Path` or `tuple[str, ...]`. The
+    environment overrides the file, and the file overrides the default.
 
     Args:
         kind: a dataclass.
@@ -221,7 +225,7 @@ def read_settings(
 def bot_settings(
     file: str | Path | None = None, environment: Mapping[str, str] = os.environ
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the arguments of `StatusBot` and the options in a file and the environment.
+    """Return the arguments of `StatusBot` and the options from a file and the environment.
 
     Raises:
         ValueError: a value of the wrong kind, or an unknown name in the file.

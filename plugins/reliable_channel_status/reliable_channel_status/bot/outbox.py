@@ -1,4 +1,5 @@
-"""Outgoing messages of a bot: signed, encrypted, kept, and then published by its run."""
+"""Outgoing messages of a bot, which are signed, encrypted and stored before the bot publishes
+them."""
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable
@@ -56,35 +57,34 @@ from .reporting import Reporter
 from .texts import Languages
 
 ASK_KEYS_MS: Final = 300_000
-"""Interval of requests for a missing key to the control node, as in status-go."""
+"""Minimum time between two requests to the control node for a missing key, as in status-go."""
 REMEMBERED_NAMES: Final = 10_000
 REMEMBERED_SENT: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BotContext:
-    """Parts of a run that come from outside: real ones from `StatusBot.run`, virtual ones from a
-    test."""
+    """External resources of a bot's run, which are real in `StatusBot.run` and virtual in tests."""
 
     key: PrivateKey
     memory: BotMemory
     client: WakuClient | Node
     """REST client of the node, or another link to Waku."""
     now_ms: Callable[[], int]
-    """Function that returns the time (ms since 1970)."""
+    """Function that returns the current time (ms since 1970)."""
     pause: Callable[[float], Awaitable[None]] = anyio.sleep
-    """Function that waits some seconds between two reads of the node's cache, or until a read is
-    useful."""
+    """Function that waits between two reads of the node's cache, at most the given number of
+    seconds."""
     community_key: PrivateKey | None = None
-    """Key of a community that the bot runs."""
+    """Private key of the community that the bot runs."""
     open_control_store: Callable[[], StateStore] = MemoryStateStore
-    """State of that community's control node."""
+    """Function that opens the state of the community's control node."""
     open_store: Callable[[Community], StateStore] = lambda community: MemoryStateStore()
-    """State of a community's SDS channel."""
+    """Function that opens the state of a community's SDS channel."""
 
 
 class Outbox:
-    """Everything that a run of the bot sends. It never waits."""
+    """Messages that a bot sends in a run. No method of `Outbox` waits for the network."""
 
     def __init__(
         self,
@@ -161,7 +161,7 @@ class Outbox:
     # -- chats -------------------------------------------------------------------------------------
 
     def say(self, room: Room, make: Make, once: str) -> MessageId:
-        """Sign, keep and publish a payload, unless this was done before.
+        """Sign, store and publish a payload, unless this was done before for the same cause.
 
         Raises:
             ValueError: the payload is none that clients take.
@@ -203,7 +203,7 @@ class Outbox:
         return next((group for group in groups if self.group_keys.current(group)), None)
 
     def looked(self) -> None:
-        """Note opened messages: keep their keys, and request missing ones."""
+        """Store the keys of decrypted messages, and request missing keys."""
         self._kept_keys.write()
         self._ask_for_keys()
         if self.direct is not None:
@@ -234,7 +234,7 @@ class Outbox:
         return payload
 
     def answer_join_request(self, requester: PublicKey, *, accepted: bool) -> None:
-        """Admit a requester, or decline.
+        """Admit a user that requested to join the community, or decline the request.
 
         Raises:
             NotControlNode: the bot does not run the community.
@@ -316,7 +316,7 @@ class Outbox:
             self._send(f"{once} {member.hex}", self._desk.seal(signed, member))
 
     def join_group(self, chat_id: str) -> None:
-        """Announce in a group that the bot joined, unless that was done.
+        """Announce to a private group that the bot joined it, unless the bot announced that before.
 
         Raises:
             ValueError: the bot is not in the group.
@@ -373,7 +373,7 @@ class Outbox:
             self._send(f"{signed.message_id} {now_ms} on {shard}", outgoing, str(shard))
 
     def without_sds(self, said: OutboxEntry) -> tuple[WakuMessage, ...]:
-        """Encrypt a message for an SDS channel to send without SDS."""
+        """Encrypt a message of an SDS channel so that it can be sent without SDS."""
         (carried,) = said.messages
         signed = unwrap(carried.payload)
         assert isinstance(signed, SignedPayload)  # the bot signed it

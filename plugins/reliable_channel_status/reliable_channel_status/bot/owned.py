@@ -1,6 +1,6 @@
-"""Control node of a community that a bot runs, for the bot's functions. A change is on disk when
-its method returns. The description is published at once, once for all changes of one function, and
-again every day.
+"""Control node of a community that a bot runs, for the bot's functions. A change of the community
+is on disk when its method returns. Each function's changes are published together in one
+description, which is also published every day.
 """
 
 from collections.abc import Iterable
@@ -33,19 +33,18 @@ from .control_task import ControlTask
 
 
 class OwnedCommunity(ControlTask):
-    """Community that this bot runs."""
+    """Community that the bot runs with the community's key."""
 
     # -- what it is --------------------------------------------------------------------------------
 
     @property
     def is_active(self) -> bool:
-        """True if this bot is the control node now: the community exists, and is not run
-        elsewhere."""
+        """True if the community exists and this bot is its control node now."""
         return self._node.is_active
 
     @property
     def description(self) -> CommunityDescription | None:
-        """Present description of the community (None before `found`)."""
+        """Present description of the community (None before `found` created it)."""
         return self._node.description
 
     @property
@@ -55,20 +54,20 @@ class OwnedCommunity(ControlTask):
 
     @property
     def members(self) -> tuple[PublicKey, ...]:
-        """Members of the community, the bot included."""
+        """Members of the community, including the bot."""
         description = self._node.description
         keys = () if description is None else description.members
         return tuple(PublicKey.parse(key) for key in keys)
 
     @property
     def invite_link(self) -> str:
-        """Invite link for people: `https://status.app/c/…`."""
+        """Invite link of the community for people, `https://status.app/c/…`."""
         return InviteLink.of(self.community, self._node.description).text
 
     # -- what it shows -----------------------------------------------------------------------------
 
     async def found(self, profile: CommunityProfile) -> None:
-        """Create the community.
+        """Create the community with a name, a text and images.
 
         Raises:
             NotControlNode: it exists already.
@@ -78,7 +77,8 @@ class OwnedCommunity(ControlTask):
         self._adopt(self._node.found(profile, self._owner, self._now_ms()))
 
     async def describe(self, profile: CommunityProfile) -> None:
-        """Change name, text or images. Omitted images stay.
+        """Change the name, the text or the images of the community. Images that the new profile
+        omits stay.
 
         Raises:
             NotControlNode: the community is not run here.
@@ -97,7 +97,7 @@ class OwnedCommunity(ControlTask):
         category: str = "",
         channel: str | None = None,
     ) -> str:
-        """Add a channel, or change the channel with the given uuid. Return the uuid.
+        """Add a channel, or change the channel with the given uuid, and return the uuid.
 
         Raises:
             NotControlNode: the community is not run here.
@@ -120,7 +120,7 @@ class OwnedCommunity(ControlTask):
         self._change(without_channel(channel))
 
     async def add_category(self, name: str, *, category: str | None = None) -> str:
-        """Add a category, or rename the category with the given uuid. Return the uuid.
+        """Add a category, or rename the category with the given uuid, and return the uuid.
 
         Raises:
             NotControlNode, ValueError, StateError: as `add_channel`.
@@ -130,7 +130,7 @@ class OwnedCommunity(ControlTask):
         return uuid
 
     async def remove_category(self, category: str) -> None:
-        """Remove a category by its uuid. Its channels stay.
+        """Remove a category of channels by its uuid. The channels of a removed category stay.
 
         Raises:
             NotControlNode, ValueError, StateError: as `add_channel`.
@@ -140,8 +140,8 @@ class OwnedCommunity(ControlTask):
     async def encrypt(self, *, is_encrypted: bool = True) -> None:
         """Encrypt the community for its members, or end the encryption.
 
-        From the next description on, only members can read members, channels and messages. Earlier
-        messages stay as they are.
+        After the next description, only members can read the members, channels and messages.
+        Messages from before the change are still readable by all users.
 
         Raises:
             NotControlNode: the community is not run here.
@@ -150,7 +150,8 @@ class OwnedCommunity(ControlTask):
         self._change(encrypted(str(uuid4()), is_encrypted=is_encrypted))
 
     async def make_private(self, channel: str, members: Iterable[PublicKey]) -> None:
-        """Restrict a channel to some members and the bot. Call it again to change the members.
+        """Restrict a channel to the bot and the given members. A second call of `make_private`
+        replaces the members of the channel.
 
         Raises:
             NotControlNode: the community is not run here.
@@ -171,7 +172,8 @@ class OwnedCommunity(ControlTask):
     # -- who is in it ------------------------------------------------------------------------------
 
     async def accept(self, *users: PublicKey) -> None:
-        """Admit users that requested it. A description lists them, and each gets an answer.
+        """Admit users that requested to join. The next description lists the admitted users, and
+        each of them gets an answer.
 
         Raises:
             NotControlNode: the community is not run here.
@@ -181,7 +183,7 @@ class OwnedCommunity(ControlTask):
         self._adopt(self._node.accept(users, self._now_ms()))
 
     async def decline(self, user: PublicKey) -> None:
-        """Answer that a user is not admitted.
+        """Answer a request to join that the user is not admitted.
 
         Raises:
             NotControlNode, ValueError, StateError: as `accept`.
@@ -191,8 +193,8 @@ class OwnedCommunity(ControlTask):
         self.news.set()
 
     def decide(self, user: PublicKey, *, accepted: bool) -> None:
-        """Accept or decline, unless that was decided before, for example when a function runs
-        again.
+        """Accept or decline a request to join, unless it was decided before, for example when a
+        function runs again.
 
         Raises:
             NotControlNode, ValueError, StateError: as `accept`.
@@ -208,7 +210,7 @@ class OwnedCommunity(ControlTask):
             self.news.set()
 
     async def kick(self, user: PublicKey) -> None:
-        """Remove a member. The user may request to join again.
+        """Remove a member from the community. A removed user may request to join again.
 
         Raises:
             NotControlNode: the community is not run here.
@@ -218,7 +220,8 @@ class OwnedCommunity(ControlTask):
         self._remove(user, kicked(user))
 
     async def ban(self, user: PublicKey, *, delete_messages: bool = False) -> None:
-        """Remove a user and refuse later requests. Clients may delete all messages of the user.
+        """Remove a user from the community and refuse later requests to join. With
+        `delete_messages`, clients may delete all messages of the user.
 
         Raises:
             NotControlNode: the community is not run here.
@@ -258,8 +261,8 @@ class OwnedCommunity(ControlTask):
         self._change(muted(user, is_muted=is_muted))
 
     async def take_over(self) -> None:
-        """Take over a community that was run elsewhere, in its last published form. Stop the other
-        control node first, because the newer description counts.
+        """Take over a community that another node ran, as last published. Stop the other control
+        node first, because clients follow the newer description.
 
         Raises:
             NotControlNode: no description from elsewhere was heard, or it wants tokens, or is

@@ -1,7 +1,7 @@
-"""Reports of a bot to its operator: log records with fields, and counters.
+"""Reports of a bot to its operator, as log records with fields and as counters.
 
-Every record has a short name and fields: `handler_failed handler='ping' …`. `JsonLines` writes them
-as one JSON object a line. Texts of messages and keys are not logged.
+Every record has a short name and fields, as in `handler_failed handler='ping'`. `JsonLines` writes
+each record as one line of JSON. The bot does not log keys or the texts of messages.
 """
 
 import json
@@ -17,7 +17,7 @@ LOG: Final = logging.getLogger("reliable_channel_status.bot")
 
 
 REMEMBERED: Final = 200
-"""Log records that `Reporter.since` can return."""
+"""Number of log records that `Reporter.since` can return."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,8 @@ class Reporter:
     def log(
         self, event: str, level: int = logging.INFO, *, error: bool = False, **fields: object
     ) -> None:
-        """Write a record. `error` adds the current exception."""
+        """Write a log record with a name and fields. With `error`, the record contains the current
+        exception."""
         self.logged += 1
         self._records.append(Logged(self.logged, event, fields))
         text = " ".join([event, *(f"{name}={value!r}" for name, value in fields.items())])
@@ -53,15 +54,16 @@ class Reporter:
         LOG.log(level, "%s", text, extra=extra, exc_info=error)
 
     def since(self, logged: int) -> list[Logged]:
-        """Return the remembered records after the given number."""
+        """Return the remembered log records after the given number."""
         return [record for record in self._records if record.number > logged]
 
 
 class JsonLines(logging.Formatter):
-    """Formatter of records as one JSON object a line: time, level, event and its fields."""
+    """Formatter that writes each log record as a line of JSON with time, level, event and
+    fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line of a record, of this package or another."""
+        """Return a log record of any package as a line of JSON."""
         line: dict[str, Any] = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
             + f".{record.msecs:03.0f}Z",
@@ -87,7 +89,7 @@ PREFIX = "status_bot_"
 
 
 class MetricsUnavailable(ImportError):
-    """The package `prometheus-client` is not installed."""
+    """Error that the package `prometheus-client` is not installed."""
 
 
 @contextmanager

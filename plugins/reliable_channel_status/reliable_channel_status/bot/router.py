@@ -1,11 +1,9 @@
-"""`Router`: functions of a bot, declared in a separate module and included in a bot.
+"""`Router` holds functions of a bot that are declared in a separate module and included in the bot.
 
 router = Router(checks=[by_member])
-
 @router.command("ping")
 async def ping(message: Message) -> str:
     return "pong"
-
 bot.include(router)
 """
 
@@ -25,7 +23,7 @@ OnError = TypeVar("OnError", bound=ErrorHandler)
 
 
 class Router:
-    """Functions for commands, events, answers and tasks.
+    """Functions of a bot for commands, events, answers and background tasks.
 
     Args:
         checks: conditions for each of its commands, beside those of the command.
@@ -39,7 +37,7 @@ class Router:
 
     @property
     def bot(self) -> BotActions:
-        """The bot that includes this router.
+        """Actions of the bot that includes this router.
 
         Raises:
             NotRunning: none does.
@@ -49,8 +47,8 @@ class Router:
         return self._bot()
 
     def include(self, router: Router) -> None:
-        """Take over all functions of a router, which takes no further ones then. Its error handlers
-        are asked before these.
+        """Include all functions of another router, which then accepts no more functions. The
+        included router's error handlers are called before those of this router.
 
         Raises:
             ValueError: a name is taken, or it was included before.
@@ -68,12 +66,14 @@ class Router:
         checks: Iterable[Check] = (),
         cooldown: Cooldown | None = None,
     ) -> Callable[[Function], Function]:
-        """Call a function when a user writes `!name`. Its return value is the answer.
+        """Call a function when a user writes `!name`. The function's return value is sent as the
+        answer.
 
-        The first parameter is annotated `ChatMessage` or `Message`. The others are read from the
-        text by their annotations. These are str, int, float, bool, timedelta, date, PublicKey, Enum
-        and Literal. Any of them may be `| None`, or `Annotated` with a `Between` or `Converter`. A
-        parameter after `*` takes the rest of the text.
+        The function's first parameter is annotated `ChatMessage` or `Message`. The words of the
+        message become the other arguments, by the parameters' annotations. The annotations may be
+        str, int, float, bool, timedelta, date, PublicKey, Enum and Literal. Each annotation may be
+        `| None`, or `Annotated` with a `Between` or `Converter`. A parameter after `*` takes the
+        rest of the message text.
 
         Args:
             name: one word.
@@ -94,7 +94,8 @@ class Router:
     def command_group(
         self, name: str, about: str = "", *, checks: Iterable[Check] = ()
     ) -> CommandGroup:
-        """Return a group of commands of two words, such as `!queue add`. `!queue` lists them.
+        """Return a group of commands of two words, such as `!queue add`. The command `!queue` alone
+        lists the commands of the group.
 
         Args:
             name: the first word.
@@ -114,13 +115,14 @@ class Router:
     # -- events -----------------------------------------------------------------------------------
 
     def on_error(self, function: OnError) -> OnError:
-        """Call a function with a `Failure` when another raises. Its text is the answer to the user.
-        Error handlers are called in order until one returns a text."""
+        """Call a function with a `Failure` when another function of the bot raises an error. The
+        text that the error handler returns is the answer to the user. Error handlers are called in
+        order until one returns a text."""
         self.handlers.error_handlers.append(function)
         return function
 
     def on_message(self, function: Function) -> Function:
-        """Call a function with each message of others: a `Message`, or a `ChatMessage`."""
+        """Call a function with each message of another user, as a `Message` or a `ChatMessage`."""
         return self._on("message", function)
 
     def on_mention(self, function: Function) -> Function:
@@ -128,23 +130,24 @@ class Router:
         return self._on("mention", function)
 
     def on_edit(self, function: Function) -> Function:
-        """Call a function with each `Edit`."""
+        """Call a function with each `Edit` of a message."""
         return self._on("edit", function)
 
     def on_deletion(self, function: Function) -> Function:
-        """Call a function with each `Deletion`."""
+        """Call a function with each `Deletion` of a message."""
         return self._on("deletion", function)
 
     def on_pin(self, function: Function) -> Function:
-        """Call a function with each `PinChange`."""
+        """Call a function with each `PinChange` of a message."""
         return self._on("pin", function)
 
     def on_reaction(self, function: Function) -> Function:
-        """Call a function with each `ReactionChange`."""
+        """Call a function with each `ReactionChange` of a message."""
         return self._on("reaction", function)
 
     def on_join_request(self, function: Function) -> Function:
-        """Call a function with each `JoinRequest`. Needs `community_key_file`."""
+        """Call a function with each `JoinRequest` of a user. `on_join_request` needs
+        `community_key_file`."""
         return self._on("join_request", function)
 
     def on_joined(self, function: Function) -> Function:
@@ -152,7 +155,8 @@ class Router:
         return self._on("joined", function)
 
     def on_rejected(self, function: Function) -> Function:
-        """Call a function with a `MembershipChange` when the owner does not let the bot in."""
+        """Call a function with a `MembershipChange` when the owner rejects the bot's request to
+        join."""
         return self._on("rejected", function)
 
     def on_kicked(self, function: Function) -> Function:
@@ -160,13 +164,13 @@ class Router:
         return self._on("kicked", function)
 
     def on_not_a_member(self, function: Function) -> Function:
-        """Call a function with a `MembershipChange` when a community is found not to list the bot:
-        its clients drop what the bot says."""
+        """Call a function with a `MembershipChange` when a community turns out not to list the
+        bot."""
         return self._on("not_a_member", function)
 
     def on_direct_message(self, function: Function) -> Function:
-        """Call a function with each message that a user writes to the bot alone, and that calls
-        no command: a `Message`, or a `ChatMessage`. Anybody may write."""
+        """Call a function with each direct message to the bot that calls no command. Any user may
+        write direct messages to the bot."""
         return self._on("direct_message", function)
 
     def on_contact_request(self, function: Function) -> Function:
@@ -179,8 +183,7 @@ class Router:
         return self._on("contact_change", function)
 
     def on_group_message(self, function: Function) -> Function:
-        """Call a function with each message of others in a private group: a `Message`, or a
-        `ChatMessage`."""
+        """Call a function with each message of another user in a private group."""
         return self._on("group_message", function)
 
     def on_group_change(self, function: Function) -> Function:
@@ -189,19 +192,20 @@ class Router:
         return self._on("group_change", function)
 
     def on_payload(self, function: Function) -> Function:
-        """Call a function with each `Received` of any type, the bot's own too, such as an
-        archiver needs them."""
+        """Call a function with each `Received` of any type, including the bot's own, for example
+        for an archive."""
         return self._on("payload", function)
 
     # -- tasks ------------------------------------------------------------------------------------
 
     def task(self, function: Function) -> Function:
-        """Run a function once, from when the bot has read the history until it ends."""
+        """Run a function in the background, from when the bot has read the history until the bot
+        ends."""
         self.handlers.add_job(function, None)
         return function
 
     def every(self, *, seconds: float) -> Callable[[Function], Function]:
-        """Run a function at the start and then always so long after it ended.
+        """Run a function at the start, and again each time that many seconds after it ended.
 
         Raises:
             ValueError: not a positive time.
@@ -221,7 +225,7 @@ class Router:
 
 
 class CommandGroup:
-    """Commands that begin with the same word: `Router.command_group`."""
+    """Commands that begin with the same word, as returned by `Router.command_group`."""
 
     def __init__(self, handlers: Handlers, name: str, checks: tuple[Check, ...]) -> None:
         self._handlers = handlers
@@ -236,7 +240,8 @@ class CommandGroup:
         checks: Iterable[Check] = (),
         cooldown: Cooldown | None = None,
     ) -> Callable[[Function], Function]:
-        """Call a function when a user writes the group's word and this one, as `Router.command`.
+        """Call a function when a user writes the group's word and the command's name, as
+        `Router.command` does.
 
         Raises:
             ValueError, TypeError: as `Router.command`.

@@ -1,4 +1,4 @@
-"""Loops of a running bot: read, publish, do periodic work, and stop in good order."""
+"""Loops of a running bot, which read, publish, do periodic work, and stop in good order."""
 
 import logging
 from collections.abc import Sequence
@@ -37,28 +37,30 @@ from .session import Session
 
 MIN_WAIT_S: Final = 0.2
 MAX_WAIT_S: Final = 30.0
-"""First pause between two tries while the node is away. It doubles each time."""
+"""Maximum pause between two attempts to reach the node. The pause doubles after each failed
+attempt."""
 MIN_PAUSE_S: Final = 0.01
 """Minimum time between two reads, even of a busy shard."""
 HISTORY_RETRY_MS: Final = 60_000
-"""Pause before Store is queried again after a failure."""
+"""Pause before Store is queried again after a failed query."""
 HEARD_EVERY_MS: Final = 5_000
-"""Interval in which the time is written up to which everything has arrived."""
+"""Interval at which the bot writes the time up to which everything has arrived."""
 LOOKS: Final = 2
-"""Number of Store queries for the same time, because Store may store late."""
+"""Number of Store queries for the same time range, because Store may store late."""
 DESCRIPTIONS_MS: Final = 30 * 86_400_000
-"""Time span of the search for a community's description: the retention of Status' nodes."""
+"""Time span of the search for a community's description, which is the retention of Status'
+nodes."""
 ADVERTISE_EVERY_S: Final = 3600.0
-"""Polling interval for a new day, for the bot's contact code."""
+"""Interval at which the bot checks for a new day, to publish its contact code."""
 MAX_PICTURE_BYTES: Final = 40_000
-"""Size limit of the bot's picture, because each client keeps one for each user."""
+"""Maximum size of the bot's picture, because each client stores the picture of each user."""
 SHORT_LOOKS: Final = 3
-"""Checks in a row in which Store had more than the node's cache. Another program then also reads
-it."""
+"""Number of checks in a row in which Store had more messages than the node's cache. After that many
+checks, another program probably reads the same cache."""
 ADVERTISE_CHECK_S: Final = 300.0
-"""Polling interval for a due publication of the bot's community."""
+"""Interval at which the bot checks for a due description of its community."""
 OVERLAP_MS: Final = 60_000
-"""Margin around the time range of a Store query, because clocks differ."""
+"""Margin around the time range of a Store query, because the clocks of nodes differ."""
 
 
 class Running:
@@ -109,15 +111,16 @@ class Running:
 
     @property
     def is_busy(self) -> bool:
-        """True if a function has not ended yet."""
+        """True if one of the bot's functions has not ended yet."""
         return self._dispatcher.is_busy
 
     def stop(self) -> None:
-        """Accept no more events. Functions may end and messages may be sent, for a limited time."""
+        """Accept no more events, so that the bot stops. For a limited time, running functions may
+        end and messages may be sent."""
         self._stopping.set()
 
     async def run(self) -> None:
-        """Run until `stop`.
+        """Run the bot's loops until `stop`.
 
         Raises:
             StateError: what must not be forgotten cannot be written.

@@ -1,4 +1,4 @@
-"""One run of a bot for its handlers: identity, chats, and known users."""
+"""One run of a bot for its functions, with identity, chats and known users."""
 
 import logging
 from typing import Final
@@ -35,12 +35,12 @@ DAY_MS: Final = 86_400_000
 
 
 class Session(Outbox):
-    """Actions of handlers. None of them waits."""
+    """Actions of a bot's functions in one run. No action of a session waits for the network."""
 
     # -- contacts ----------------------------------------------------------------------------------
 
     def is_contact(self, user: PublicKey) -> bool:
-        """Return True if a user and the bot are contacts."""
+        """Return True if a user is a contact of the bot."""
         if self.direct is None:
             return False
         return self.direct.contacts.of(user).state is ContactState.CONTACT
@@ -65,7 +65,7 @@ class Session(Outbox):
         return message_id
 
     def accept_contact(self, peer: PublicKey, request_id: MessageId, once: str) -> None:
-        """Accept a contact request.
+        """Accept a user's contact request.
 
         Raises:
             OutboxFull: too much waits for the node.
@@ -138,22 +138,23 @@ class Session(Outbox):
         self.memberships.left(community)
 
     def sent(self, sds_id: str, message_id: MessageId) -> None:
-        """Note the id of a message in SDS."""
+        """Note the SDS id of a message that was sent."""
         self._sent.renew(sds_id, message_id)
 
     def acknowledged(self, sds_id: str) -> None:
-        """Note that another user has a message."""
+        """Note that another user has received a message."""
         if (message_id := self._sent.get(sds_id)) is not None:
             self._acknowledged.renew(message_id, None)
 
     def is_acknowledged(self, message_id: MessageId) -> bool:
-        """Return True if another user is known to have a message of the bot's."""
+        """Return True if another user is known to have received a message of the bot."""
         return message_id in self._acknowledged
 
     # -- loops -------------------------------------------------------------------------------------
 
     def heard(self, pair: Pair, room: Room) -> None:
-        """Note another user's message. Announce a loop that it completes."""
+        """Note that another user wrote a message. If the message completes a loop, the bot
+        announces the loop."""
         if not self._guard.heard(pair, self.now_ms()):
             return
         chat_id, user = pair
@@ -172,14 +173,15 @@ class Session(Outbox):
             self.reporter.log("loop_not_announced", logging.WARNING, why=str(error))
 
     def may_answer(self, pair: Pair) -> bool:
-        """Note an answer. Return False if none may be sent, because of a loop."""
+        """Note that the bot wants to answer a user. `may_answer` returns False if the answer may
+        not be sent, because of a loop."""
         if self._guard.is_silent(pair, self.now_ms()):
             return False
         self._guard.answered(pair, self.now_ms())
         return True
 
     def withhold(self, room: Room, make: Make) -> MessageId:
-        """Withhold a message. Return the id that it would have had.
+        """Return the message id of a payload that the bot does not publish.
 
         Raises:
             ValueError: the payload is none that clients take.
@@ -191,14 +193,14 @@ class Session(Outbox):
         return signed.message_id
 
     def was_withheld(self, message_id: str) -> bool:
-        """Return True if a message was withheld, so that no other user has it."""
+        """Return True if a message was not published, so that no other user has it."""
         return message_id in self._withheld
 
     # -- people ------------------------------------------------------------------------------------
 
     def is_privileged(self, user: PublicKey, chat_id: str) -> bool:
-        """Return True if a user may delete messages of others, and pin. These are the moderators in
-        the bot's configuration and in the community's description."""
+        """Return True if a user may pin messages, and delete messages of others. Privileged users
+        are moderators in the bot's configuration or in the community's description."""
         if user in self._moderators:
             return True
         room = self.rooms.find(chat_id)
@@ -218,8 +220,8 @@ class Session(Outbox):
         return (all_may and self.is_member(user, chat_id)) or self.is_privileged(user, chat_id)
 
     def is_member(self, user: PublicKey, chat_id: str) -> bool:
-        """Return True if a user is a member of a chat's community, or elsewhere of one of the
-        bot's."""
+        """Return True if a user is a member of the chat's community (elsewhere, of any community of
+        the bot)."""
         room = self.rooms.find(chat_id)
         own = None if room is None else room.community
         return any(
@@ -228,11 +230,11 @@ class Session(Outbox):
         )
 
     def language_of(self, user: PublicKey) -> str:
-        """Return the language of a user."""
+        """Return the language in which the bot answers a user."""
         return self.languages.of(user)
 
     def settled(self, received: Received) -> None:
-        """Acknowledge a direct message, and remove its waiting entry, because it is handled."""
+        """Acknowledge a direct message that was handled, and remove its waiting entry."""
         if received.waiting_id is not None:
             self.group_keys.done(received.waiting_id)
             self.memory.write()
@@ -240,7 +242,7 @@ class Session(Outbox):
             self.direct.settled(received)
 
     def learn(self, received: Received) -> None:
-        """Note names, contacts and descriptions."""
+        """Note the names, contacts and descriptions in a received message."""
         payload = received.payload
         if self.direct is not None and received.is_direct:
             self.direct.contacts.observe(received)
@@ -250,11 +252,11 @@ class Session(Outbox):
             self.descriptions.learn(Community(received.signer), payload)
 
     def name_of(self, user: PublicKey) -> str:
-        """Return the latest name of a user, or the start of the key."""
+        """Return the latest display name of a user, or the start of the user's key."""
         return self._names.get(user) or f"{user.multibase[:12]}…"
 
     def with_names(self, text: str) -> str:
-        """Return a text with names instead of keys in its mentions."""
+        """Return a text in which mentions show names instead of keys."""
         for user in mentions(text):
             for written in (mention(user), f"@{user.multibase}"):
                 text = text.replace(written, f"@{self.name_of(user)}")

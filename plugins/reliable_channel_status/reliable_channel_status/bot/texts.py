@@ -1,4 +1,5 @@
-"""Texts of the bot itself to users. Each can be replaced, for example by a translation."""
+"""Texts that the bot itself writes to users. Each text of the bot can be replaced, for example by a
+translation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -15,89 +16,89 @@ from .memory import BotMemory
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BotTexts:
-    """Texts as templates of `str.format`. A template may omit its fields.
+    """Texts of a bot, as templates of `str.format`. A template may omit its fields.
 
     Raises:
         ValueError: a text names what it is not given, or is no template.
     """
 
     missing: str = "`{parameter}` is missing"
-    """Text for a missing parameter of a command. Fields: parameter."""
+    """Text for a missing argument of a command (field `parameter`)."""
     not_a_number: str = "`{parameter}` must be a number (got {got})"
-    """Text for a word that is no number. Fields: parameter, got."""
+    """Text for a word that is no number (fields `parameter`, `got`)."""
     not_a_whole_number: str = "`{parameter}` must be a whole number (got {got})"
-    """Fields of this text: parameter, got."""
+    """Text for a word that is no whole number (fields `parameter`, `got`)."""
     not_yes_or_no: str = "`{parameter}` must be yes or no (got {got})"
-    """Fields of this text: parameter, got."""
+    """Text for a word that is neither yes nor no (fields `parameter`, `got`)."""
     not_a_user: str = "`{parameter}` must be a mention of a user or a public key (got {got})"
-    """Fields of this text: parameter, got."""
+    """Text for a word that names no user (fields `parameter`, `got`)."""
     not_a_choice: str = "`{parameter}` must be one of {choices} (got {got})"
-    """Fields of this text: parameter, choices, got."""
+    """Text for a word that is no valid choice (fields `parameter`, `choices`, `got`)."""
     not_a_duration: str = "`{parameter}` must be a duration such as 10m or 2h30m (got {got})"
-    """Fields of this text: parameter, got."""
+    """Text for a word that is no duration (fields `parameter`, `got`)."""
     not_a_date: str = "`{parameter}` must be a date such as 2026-12-31 (got {got})"
-    """Fields of this text: parameter, got."""
+    """Text for a word that is no date (fields `parameter`, `got`)."""
     out_of_range: str = "`{parameter}` must be between {low} and {high} (got {got})"
-    """Fields of this text: parameter, low, high, got."""
+    """Text for a value outside its limits (fields `parameter`, `low`, `high`, `got`)."""
     not_valid: str = "`{parameter}` {rule} (got {got})"
-    """Text for a word that a `Converter` cannot read. Fields: parameter, rule, got."""
+    """Text for a word that a `Converter` cannot read (fields `parameter`, `rule`, `got`)."""
     too_much: str = "I do not understand {got} at the end"
-    """Text for too many words. Fields: got."""
+    """Text for too many words at the end of a command (field `got`)."""
     too_many_words: str = "A command can have {limit} words (got {count})"
-    """Fields of this text: limit, count."""
+    """Text for a command of too many words (fields `limit`, `count`)."""
     usage: str = "{problem}. Usage: {usage}"
-    """Answer to a wrong call of a command. The problem is one of the texts above. Fields: problem,
-    usage."""
+    """Answer to a wrong call of a command (fields `problem`, `usage`). The field `problem` is
+    another text of the bot."""
     text: str = "text"
-    """Kind of a parameter in the usage of a command. No fields."""
+    """Name for a text parameter in the usage of a command."""
     number: str = "number"
-    """Kind of a parameter in the usage of a command. No fields."""
+    """Name for a number parameter in the usage of a command."""
     user: str = "@user"
-    """Kind of a parameter in the usage of a command. No fields."""
+    """Name for a user parameter in the usage of a command."""
     duration: str = "duration"
-    """Kind of a parameter in the usage of a command. No fields."""
+    """Name for a duration parameter in the usage of a command."""
     date: str = "date"
-    """Kind of a parameter in the usage of a command. No fields."""
+    """Name for a date parameter in the usage of a command."""
     command_line: str = "{usage} — {about}"
-    """Line of `help`. Fields: usage, about."""
+    """Line of the command `help` for one command (fields `usage`, `about`)."""
     no_commands: str = "There are no commands."
-    """Text without any fields."""
+    """Answer to `help` if the bot has no commands."""
     no_such_command: str = "There is no command {got}. {prefix}help lists the commands."
-    """Fields of this text: got, prefix."""
+    """Answer to a call of an unknown command (fields `got`, `prefix`)."""
     not_permitted: str = "You may not use {command}."
-    """Fields of this text: command."""
+    """Answer to a user that may not call a command (field `command`)."""
     cooldown: str = "{command} can be used again in {seconds} s."
-    """Fields of this text: command, seconds."""
+    """Answer to a call during the command's cooldown (fields `command`, `seconds`)."""
     answer_again: str = "{problem}. Please answer again, or write {cancel}."
-    """Text for an answer that does not fit a dialogue's question. Fields: problem, cancel."""
+    """Text for an answer that does not fit a dialogue's question (fields `problem`, `cancel`)."""
     step_failed: str = "That failed. You can answer again, or write {cancel}."
-    """Fields of this text: cancel."""
+    """Text for a dialogue's function that raised an error (field `cancel`)."""
     question_forgotten: str = "I do not know any more what I asked you. Please begin again."
     """Text for an answer to a question that this version of the bot does not have."""
     cancelled: str = "Cancelled."
-    """Answer to `cancel`. No fields."""
+    """Answer to the command `cancel` that ended a dialogue."""
     nothing_to_cancel: str = "There is nothing to cancel."
-    """Text without any fields."""
+    """Answer to the command `cancel` without an open question."""
     cancel_about: str = "Ends what I asked you about."
-    """Line of `help` for `cancel`. No fields."""
+    """Line of the command `help` for `cancel`."""
     language_chosen: str = "I will write to you in: {language}"
-    """Answer to `language`, in the chosen language. Fields: language."""
+    """Answer to the command `language`, in the chosen language (field `language`)."""
     language_about: str = "Chooses the language that I write to you."
-    """Line of `help` for `language`. No fields."""
+    """Line of the command `help` for `language`."""
     failed: str = "{command} failed."
-    """Fields of this text: command."""
+    """Answer to a command whose function raised an error (field `command`)."""
     loop_stopped: str = (
         "I stop answering {user} here for {minutes} minutes: {rounds} times in a row we answered "
         "each other within a second, as two bots do. Commands still work."
     )
-    """Text that is sent once when a loop was found. Fields: user, minutes, rounds."""
+    """Text that the bot sends once when it found a loop (fields `user`, `minutes`, `rounds`)."""
 
     def __post_init__(self) -> None:
         for field in fields(self):
             _check(field.name, getattr(self, field.name), GIVEN.get(field.name, ()))
 
     def render(self, name: str, **given: Any) -> str:
-        """Return the text of a name, with its fields."""
+        """Return the bot's text of the given name, with the given fields filled in."""
         text: str = getattr(self, name)
         return text.format(**given)
 
@@ -126,7 +127,7 @@ GIVEN: Final[dict[str, tuple[str, ...]]] = {
     "failed": ("command",),
     "loop_stopped": ("user", "minutes", "rounds"),
 }
-"""Fields of each template. Templates that are not listed have no fields."""
+"""Names of the fields of each text template. A template that is not listed has no fields."""
 
 
 def _check(name: str, text: Any, given: tuple[str, ...]) -> None:
@@ -144,14 +145,15 @@ ENGLISH: Final = BotTexts()
 
 
 MAX_CHOICES: Final = 10_000
-"""Maximum number of users whose language is kept. The oldest choice is evicted."""
+"""Maximum number of users whose language choice is stored. Beyond the maximum, the oldest language
+choice is evicted."""
 _CHOICES: Final = Table(
     "bot_languages", (("user", "TEXT"), ("language", "TEXT"), ("at", "INTEGER"))
 )
 
 
 class Languages:
-    """Language choices of users.
+    """Languages that users chose for the bot's answers.
 
     Args:
         memory: keeps them.
@@ -174,12 +176,12 @@ class Languages:
         return tuple(self._texts)
 
     def of(self, user: PublicKey) -> str:
-        """Return the language of a user."""
+        """Return the language in which the bot answers a user."""
         chosen = self._chosen.get(user.hex, self._default)
         return chosen if chosen in self._texts else self._default
 
     def texts(self, user: PublicKey) -> BotTexts:
-        """Return the bot's own texts in the language of a user."""
+        """Return the bot's own texts in the language that a user chose."""
         return self._texts[self.of(user)]
 
     def choose(self, user: PublicKey, language: str) -> None:
@@ -198,7 +200,7 @@ class Phrases:
         PHRASES = Phrases(en={"hello": "Hello {name}"}, de={"hello": "Hallo {name}"})
         PHRASES(message, "hello", name=message.author_name)
 
-    The first language is the default for users of other languages.
+    The first language of the phrases is the default for users of other languages.
 
     Raises:
         ValueError: a language lacks a text of the first, has one more, or names other fields.

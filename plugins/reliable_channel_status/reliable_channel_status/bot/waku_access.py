@@ -1,4 +1,4 @@
-"""Link of a bot to Waku, by its author's arguments: a node's REST API, or service peers."""
+"""Link of a bot to Waku, through a node's REST API or through service peers."""
 
 import re
 import ssl
@@ -23,7 +23,7 @@ Pause = Callable[[float], Awaitable[None]]
 
 
 class WakuAccess:
-    """Link that the arguments of a bot describe.
+    """Link to Waku that the arguments of a bot describe.
 
     Raises:
         ValueError: an address that is none, an unknown network, or one of another cluster; a
@@ -46,7 +46,7 @@ class WakuAccess:
 
     @asynccontextmanager
     async def opened(self) -> AsyncIterator[tuple[WakuClient | Node, Pause]]:
-        """Yield the node, and a function that waits until a read is useful."""
+        """Yield the node, and a function that waits until the next read is useful."""
         if self._url is None:
             async with self._light_node() as node:
                 yield node, node.wait

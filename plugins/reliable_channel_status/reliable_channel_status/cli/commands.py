@@ -46,7 +46,7 @@ def key(
 ) -> None:
     """Make a bot's key in a file that only you may read, and print its public key.
 
-    The private key is never shown. Keep the file: it is the bot's identity.
+    The private key is never shown. Keep the key file, because the key is the bot's identity.
     """
     try:
         if show:
@@ -98,7 +98,7 @@ def run(
 ) -> None:
     """Run the bot of a file or module, and with --reload again after each change.
 
-    A change with an error of syntax is reported, and the bot runs on.
+    After a change with a syntax error, the error is reported, and the bot runs on unchanged.
     """
     from ..bot.membership import NotAMember
     from .reloading import CannotRun, Reloader, folder_of, load_bot
@@ -129,8 +129,9 @@ def doctor(
 ) -> None:
     """Print in which communities a bot is a member. Clients drop messages of others.
 
-    The bot may run meanwhile. The exit status is 0 if it is a member of all, and 1 if it is not. It
-    is 3 if the node or its Store does not answer, and 5 if Store lacks a description.
+    The bot may run while its membership is checked. The exit status is 0 if the bot is a member of
+    all communities, and 1 if not. The exit status is 3 if the node or Store does not answer, and 5
+    if Store lacks a description.
     """
     from waku.errors import WakuError
 

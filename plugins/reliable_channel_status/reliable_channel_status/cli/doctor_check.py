@@ -1,4 +1,4 @@
-"""Check of this plugin for `reliable-channel doctor`: the membership of a configured bot."""
+"""Check of the membership of a configured bot, for `reliable-channel doctor`."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -22,8 +22,8 @@ _LEVELS: Final[dict[StoredStanding, Level]] = {
 
 
 def check_membership(nodes: tuple[str, ...], config: Path | None) -> list[Finding]:
-    """Return the membership of a bot in its community, by Store. Return nothing if no `community`
-    is configured.
+    """Return findings about the membership of a bot in its community, from Store. If no `community`
+    is configured, the check returns no findings.
 
     Args:
         nodes: what the doctor was given, for a bot that is configured without a node.

@@ -1,4 +1,4 @@
-"""Files that `reliable-channel bot new` writes: a bot, its test, and how to run both."""
+"""Files of a new bot, its test and its instructions, as `reliable-channel bot new` writes them."""
 
 import json
 from collections.abc import Sequence
@@ -79,7 +79,7 @@ IGNORED: Final = "bot.key\nbot.db*\n"
 
 
 class ProjectExists(ValueError):
-    """The folder of the project exists already."""
+    """Error that the folder of the new project exists already."""
 
 
 def write_project(

@@ -1,5 +1,4 @@
-"""`reliable-channel bot run FILE --reload`: run a bot, and start it again whenever its files
-change."""
+"""`reliable-channel bot run FILE --reload`, which starts a bot again whenever its files change."""
 
 import importlib
 import importlib.util
@@ -15,22 +14,23 @@ from typing import Final, TypeAlias
 from ..bot.bot import StatusBot
 
 POLL_S: Final = 0.3
-"""Polling interval for changes of the files."""
+"""Polling interval for changes of the bot's files."""
 MAX_FILES: Final = 10_000
-"""Maximum number of watched files. A folder with more is not a bot's."""
+"""Maximum number of files that are watched for changes. A folder with more files is not the folder
+of a bot."""
 _WATCHED: Final = (".py", ".toml")
 _SKIPPED: Final = ("__pycache__", "node_modules", "site-packages")
 
 Seen: TypeAlias = dict[Path, tuple[int, int]]
-"""Time of the last change, and size, of each file."""
+"""Time of the last change, and the size, of each watched file."""
 
 
 class CannotRun(ValueError):
-    """There is no bot of the given name."""
+    """Error that a file or module contains no bot of the given name."""
 
 
 def load_bot(target: str) -> StatusBot:
-    """Return the bot of a file or module: `bot.py`, `bot.py:name`, `package.module:name`.
+    """Return the bot of a file or module, such as `bot.py`, `bot.py:name` or `package.module:name`.
 
     Raises:
         CannotRun: there is none.
@@ -66,7 +66,8 @@ def folder_of(target: str) -> Path:
 
 
 def seen(folder: Path) -> Seen:
-    """Return the present Python and TOML files of a folder and its subfolders.
+    """Return the present Python and TOML files of a folder and its subfolders, with times and
+    sizes.
 
     Raises:
         CannotRun: there are too many.
@@ -84,7 +85,7 @@ def seen(folder: Path) -> Seen:
 
 
 def why_broken(files: Mapping[Path, object]) -> str | None:
-    """Return the first syntax error in files, or None."""
+    """Return the first syntax error in the given files, or None."""
     for file in files:
         if file.suffix == ".py":
             try:
@@ -97,7 +98,7 @@ def why_broken(files: Mapping[Path, object]) -> str | None:
 
 
 class Reloader:
-    """Process that is started again when files change.
+    """Runs a process, and starts it again when files change.
 
     Args:
         command: of the process, which ends in good order at SIGTERM.
@@ -120,11 +121,11 @@ class Reloader:
         self._is_stopping = False
 
     def stop(self) -> None:
-        """Stop the process and return from `run`. A signal handler may call it."""
+        """Stop the process, so that `run` returns. A signal handler may call `stop`."""
         self._is_stopping = True
 
     def run(self) -> int:
-        """Run until `stop`. Return the process's last exit status.
+        """Run the process until `stop`. `run` returns the last exit status of the process.
 
         Raises:
             CannotRun: the folder has too many files.

@@ -1,7 +1,7 @@
-"""Memory of a control node, in a separate state file beside the community's key.
+"""Memory of a control node, in a state file of its own beside the file of the community's key.
 
-The file has one owner at a time (`reliable_channel.state`), so two bots with the same key file do
-not both run the community. A change is written in one transaction, before it is published.
+The state file has one owner at a time, so two bots cannot run the same community. Each change is
+written in one transaction, before the change is published.
 """
 
 from typing import Any, Final
@@ -31,7 +31,7 @@ _NUMBERS: Final = Table("control_numbers", (("name", "TEXT"), ("value", "INTEGER
 
 
 class ControlMemory:
-    """Stored control node of a community.
+    """Stored state of a community's control node.
 
     Raises:
         StateError: the store cannot be used, such as while another bot has it.
@@ -70,23 +70,25 @@ class ControlMemory:
         return self._numbers.get("published_ms", 0)
 
     def published(self, clock: int, now_ms: int) -> None:
-        """Note that a description was sent."""
+        """Note that the node accepted a description."""
         self._number("published_clock", clock)
         self._number("published_ms", now_ms)
         self._write()
 
     def remove(self, user: PublicKey, clock: int) -> None:
-        """Note that a removed member lacks a notice. `save` or `published` writes it."""
+        """Note that a user was removed and must still get a notice. The next `save` or `published`
+        writes the removal."""
         self.removed[user] = clock
         self._recorder.put(_REMOVED, user.hex, clock)
 
     def told(self, user: PublicKey) -> None:
-        """Forget a removal. `save` or `published` writes that."""
+        """Note that a removed user got the notice. The next `save` or `published` writes that the
+        user got the notice."""
         del self.removed[user]
         self._recorder.delete(_REMOVED, user.hex)
 
     def save(self) -> None:
-        """Write all changes.
+        """Write all changes to the state file.
 
         Raises:
             StateError: it cannot be written.

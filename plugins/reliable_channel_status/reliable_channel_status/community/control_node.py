@@ -1,8 +1,10 @@
-"""Control node of a community. It has the key, publishes the description and admits users. Payloads
-and times go in, a description, answers and refusals come out.
+"""Control node of a community. The control node has the community's key, publishes the description
+and admits users. `ControlNode` takes payloads and times, and returns descriptions, answers and
+refusals.
 
-There is one control node at a time. A newer description that the community's key signed shows
-another control node. This one then changes nothing until it takes over.
+A community has one control node at a time. If the community's key signed a newer description,
+another control node runs the community. The older control node then changes nothing until it takes
+over.
 """
 
 from collections.abc import Iterator
@@ -27,46 +29,45 @@ from .join_requests import why_refused
 from .rules import is_banned, why_invalid
 
 MAX_MEMBERS: Final = 5_000
-"""Number of members up to which a community admits users by itself, as in status-go."""
+"""Maximum number of members for which a community admits users automatically, as in status-go."""
 MAX_PENDING: Final = 100
-"""Requests that wait for a decision, as in status-go."""
+"""Maximum number of requests that wait for a decision, as in status-go."""
 MAX_DECIDED: Final = 10_000
-"""Maximum number of users whose last request is remembered, so that no request counts twice. The
-oldest is evicted."""
+"""Maximum number of users whose last request is remembered, so that no request counts twice. Beyond
+the maximum, the oldest request is forgotten."""
 REQUEST_LIFE_S: Final = 7 * 86_400
 MAX_AHEAD_S: Final = 120
-"""DIVERGES: status-go accepts requests from any future time, after which the user could not send
-another."""
+"""DIVERGES from status-go, which accepts requests with any future time and then no others of that
+user."""
 
 State: TypeAlias = Literal["pending", "accepted", "declined", "left"]
 
 
 class NotControlNode(ReliableChannelError, RuntimeError):
-    """This bot may not change the community, because it was not created here, or is run elsewhere
-    now."""
+    """Error that this bot may not change a community, because this bot does not run it."""
 
 
 class JoinRefusal(Enum):
     """Reason why a request to join or leave is refused."""
 
     NOT_CONTROL_NODE = "not_control_node"
-    """The community is not run here any more, or never was."""
+    """The community is not run by this control node."""
     INVALID = "invalid"
-    """The request is for another community, or has no account, or one that did not sign."""
+    """The request is for another community, or lacks an account that signed the request."""
     BANNED = "banned"
     EXPIRED = "expired"
-    """The request is a week old or older."""
+    """The request is at least a week old."""
     CLOCK_AHEAD = "clock_ahead"
-    """The request is more than two minutes ahead."""
+    """The clock of the request is more than two minutes in the future."""
     REPLAYED = "replayed"
-    """Its clock is not above that of the user's last request."""
+    """The clock of the request is not above the clock of the user's last request."""
     TOO_MANY = "too_many"
-    """Too many requests wait, so no more are accepted."""
+    """Too many requests wait for a decision, so no more are accepted."""
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedRequest:
-    """A request was refused."""
+    """Request that the control node refused, with the reason."""
 
     reason: JoinRefusal
     detail: str
@@ -74,26 +75,27 @@ class RefusedRequest:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Last request of a user."""
+    """Last request of a user to the community."""
 
     user: PublicKey
     clock: int
-    """Clock in seconds, as the user signed it."""
+    """Clock of the request in seconds, as the user signed it."""
     state: State
     display_name: str = ""
     is_answered: bool = True
-    """True if the decision was returned for sending."""
+    """True if the decision about the request was returned for sending."""
 
 
 class Superseded(Enum):
-    """Relation of a description by the community's key to the control node's own."""
+    """Relation of a received description, signed by the community's key, to the control node's own
+    description."""
 
     OWN = "own"
-    """The same description, because a published one returns."""
+    """Same description as the control node's own, which comes back after publication."""
     OUTDATED = "outdated"
-    """An older description, such as a replay, which clients refuse too."""
+    """Older description than the control node's own, such as a replay, which clients refuse too."""
     NEWER = "newer"
-    """A description of another control node."""
+    """Newer description, which another control node published."""
 
 
 class ControlNode:
@@ -126,7 +128,7 @@ class ControlNode:
 
     @property
     def is_active(self) -> bool:
-        """True if the community is run here."""
+        """True if this control node runs the community now."""
         return self.description is not None and self.newer is None
 
     # -- the description --------------------------------------------------------------------------
@@ -134,7 +136,7 @@ class ControlNode:
     def found(
         self, profile: CommunityProfile, owner: PublicKey, now_ms: int
     ) -> CommunityDescription:
-        """Make the first description.
+        """Create the first description of the community.
 
         Raises:
             NotControlNode: the community exists already.
@@ -145,7 +147,7 @@ class ControlNode:
         return self._publishable(founded(profile, owner, self.community.id), now_ms)
 
     def change(self, edit: Edit, now_ms: int) -> CommunityDescription:
-        """Make the next description.
+        """Create the next description, with a change.
 
         Raises:
             NotControlNode: the community is not run here.
@@ -154,7 +156,7 @@ class ControlNode:
         return self._publishable(edit(self._mine()), now_ms)
 
     def observe(self, description: CommunityDescription) -> Superseded:
-        """Note a description that the community's key signed."""
+        """Compare a description, signed by the community's key, with the control node's own."""
         latest = self.newer or self.description
         if latest is not None and description.clock < latest.clock:
             return Superseded.OUTDATED
@@ -164,9 +166,10 @@ class ControlNode:
         return Superseded.NEWER
 
     def take_over(self, owner: PublicKey, now_ms: int) -> CommunityDescription:
-        """Take over the community in its last form that was published elsewhere.
+        """Take over the community, with the last description that another control node published.
 
-        `owner` is listed as an owner. The next description tells the other control node.
+        The next description lists `owner` as an owner. The other control node stops when it
+        receives the next description.
 
         Raises:
             NotControlNode: nothing was published elsewhere, or it has what cannot be kept here.
@@ -188,17 +191,17 @@ class ControlNode:
 
     @property
     def requests(self) -> tuple[Request, ...]:
-        """Last request of each remembered user."""
+        """Last request of each user that is remembered."""
         return tuple(self._requests.values())
 
     @property
     def pending(self) -> tuple[Request, ...]:
-        """Requests that wait for a decision, oldest first."""
+        """Requests that wait for a decision, the oldest first."""
         return tuple(r for r in self._requests.values() if r.state == "pending")
 
     @property
     def lets_in_by_itself(self) -> bool:
-        """True if all requesters are admitted, while there is room."""
+        """True if the community admits all requesters and has room."""
         description = self.description
         if not self.is_active or description is None or description.permissions is None:
             return False
@@ -208,7 +211,8 @@ class ControlNode:
     def ask(
         self, request: CommunityRequestToJoin, signer: PublicKey, now_ms: int
     ) -> Request | RefusedRequest:
-        """Add a request to join. It is then pending."""
+        """Add a user's request to join. A request that is not refused is pending until a
+        decision."""
         if (refused := self._why_not(request, signer, now_ms)) is not None:
             return refused
         for waiting in self.pending:
@@ -225,7 +229,8 @@ class ControlNode:
         return taken
 
     def accept(self, users: tuple[PublicKey, ...], now_ms: int) -> CommunityDescription:
-        """Admit users. `answer` is the message for each of them.
+        """Admit users, and return the description that lists them. `answer` returns the message for
+        each admitted user.
 
         Raises:
             NotControlNode: the community is not run here.
@@ -239,7 +244,7 @@ class ControlNode:
         return description
 
     def decline(self, user: PublicKey) -> None:
-        """Decline a user. `answer` is the message for the user.
+        """Decline the request of a user. `answer` returns the message for the declined user.
 
         Raises:
             NotControlNode: the community is not run here.
@@ -251,7 +256,8 @@ class ControlNode:
     def leave(
         self, request: CommunityRequestToLeave, signer: PublicKey, now_ms: int
     ) -> CommunityDescription | RefusedRequest:
-        """Accept a request to leave. Return the description without the member."""
+        """Accept a member's request to leave. `leave` returns the description without the
+        member."""
         description = self.description
         if not self.is_active or description is None:
             return RefusedRequest(JoinRefusal.NOT_CONTROL_NODE, "the community is run elsewhere")
@@ -274,11 +280,11 @@ class ControlNode:
         return left
 
     def unanswered(self) -> Iterator[Request]:
-        """Return the decisions that must be sent."""
+        """Yield the decided requests whose answers must be sent."""
         return (r for r in tuple(self._requests.values()) if not r.is_answered)
 
     def answer(self, request: Request, signed_description: bytes) -> CommunityRequestToJoinResponse:
-        """Return the message for a user after a decision."""
+        """Return the message that tells a user the decision."""
         description = self._mine()
         accepted = request.state == "accepted"
         return CommunityRequestToJoinResponse(
@@ -289,7 +295,7 @@ class ControlNode:
         )
 
     def answered(self, request: Request) -> None:
-        """Note that an answer was sent."""
+        """Note that the answer to a request was sent."""
         self._requests[request.user] = replace(request, is_answered=True)
 
     # -- inside -----------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
-"""Descriptions of a bot's communities: moderators, and users whose messages count.
+"""Descriptions of a bot's communities, with their moderators and members.
 
-Clients drop messages of users that are not members, and so do bots with a known description. A
-message may arrive before the description that lists its author, and then waits for it.
+Clients and bots drop messages of users that the known description does not list as members. A
+message that arrives before the description that lists its author waits for the description.
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,8 @@ from .encryption import is_hidden
 from .rules import is_privileged, why_not_heard
 
 WAITING: Final = 1_000
-"""Messages of strangers that wait for a description. The oldest are evicted."""
+"""Maximum number of messages of unknown users that wait for a description. Beyond the maximum, the
+oldest waiting message is evicted."""
 
 
 class Descriptions:
@@ -37,12 +38,13 @@ class Descriptions:
         self._waiting: Recent[bytes, Received] = Recent(WAITING)
 
     def of(self, community: Community) -> CommunityDescription | None:
-        """Return the latest description, or None."""
+        """Return the latest description of a community, or None."""
         return self._latest.get(community)
 
     def learn(self, community: Community, description: CommunityDescription) -> bool:
-        """Note a description that the community's key signed. Return False for an older one. One
-        with the same clock counts again, because a new key may show more of it."""
+        """Note a description that the community's key signed. For an older description, `learn`
+        returns False. A description with the same clock is read again, because a new key may
+        decrypt more of it."""
         latest = self._latest.get(community)
         if community not in self._rooms.communities:
             return False
@@ -57,7 +59,7 @@ class Descriptions:
         return True
 
     def leads(self, user: PublicKey, community: Community | None) -> bool:
-        """Return True if a user may delete messages of others, and pin."""
+        """Return True if a user may pin messages, and delete messages of others."""
         if community is None:
             return False
         latest = self._latest.get(community)
@@ -66,18 +68,18 @@ class Descriptions:
         return latest is not None and is_privileged(latest, user)
 
     def lists(self, user: PublicKey, community: Community) -> bool:
-        """Return True if a user is a member, by the latest description."""
+        """Return True if the latest description lists a user as a member."""
         latest = self._latest.get(community)
         return latest is not None and user.hex in latest.members
 
     def owns(self, user: PublicKey, community: Community) -> bool:
-        """Return True if a user is an owner of a community, as its description lists it."""
+        """Return True if the latest description lists a user as an owner."""
         latest = self._latest.get(community)
         member = None if latest is None else latest.members.get(user.hex)
         return member is not None and Role.ROLE_OWNER in member.roles
 
     def judge(self, received: Received) -> Refused | None:
-        """Return the reason why clients drop a message of a user, or None."""
+        """Return the reason why clients drop a received message, or None."""
         payload = received.payload
         if not isinstance(payload, ChatPayload) or received.signer == self._me:
             return None
@@ -94,8 +96,7 @@ class Descriptions:
         return Refused(RefusalReason.NOT_A_MEMBER, detail, received.signer, received.message_id)
 
     def let_in(self, community: Community) -> Iterable[Received]:
-        """Return the messages that waited for a new description of a community: those of its new
-        members since they requested to join."""
+        """Return the messages of new members that waited for a new description of a community."""
         members = self._latest[community].members
         for fingerprint, waiting in list(self._waiting.items()):
             payload, member = waiting.payload, members.get(waiting.signer.hex)

@@ -1,7 +1,8 @@
 """Changes of a community's description, as pure functions from one description to the next.
 
-`ControlNode` later adds clock and signature. `community_rules.why_invalid` checks that clients
-would accept the result. Limits are those of status-go's requests.
+`ControlNode` later adds the clock and the signature of the description.
+`community_rules.why_invalid` checks that clients would accept the changed description. The limits
+of names, texts and numbers are those of status-go.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,20 +27,16 @@ from ..wire.keys import PublicKey
 from ..wire.payload_builders import image_format
 
 Edit: TypeAlias = Callable[[CommunityDescription], CommunityDescription]
-"""Function from one description to the next. It raises `ValueError` with a reason if the change is
-impossible.
-
-Raises:
-    ValueError: it cannot be made; the text says why.
-"""
+"""Function from a description to the next description. The function raises `ValueError` with a
+reason if the change is impossible."""
 
 MAX_NAME: Final = 30
 MAX_DESCRIPTION: Final = 140
 MAX_INTRO: Final = 1400
 MAX_OUTRO: Final = 80
 MAX_IMAGE_BYTES: Final = 40_000
-"""Maximum size of images, because each description carries them, and nodes relay 150 KiB in one
-piece."""
+"""Maximum size of an image, because each description carries the images, and nodes relay 150 KiB
+unsplit."""
 COLOR: Final = "#4360df"
 LARGE, THUMBNAIL, BANNER = "large", "thumbnail", "banner"
 """How clients call a community's images."""
@@ -49,7 +46,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommunityProfile:
-    """Profile of a community, and its rule for joining.
+    """Profile of a community, with its rule for joining.
 
     Raises:
         ValueError: a text that is too long or missing, an image of an unknown kind or above 40 kB,
@@ -59,15 +56,15 @@ class CommunityProfile:
     name: str
     description: str
     access: Access = Access.AUTO_ACCEPT
-    """Rule for joining. `AUTO_ACCEPT` admits all requesters, `MANUAL_ACCEPT` those that you
-    accept."""
+    """Rule for joining the community. `AUTO_ACCEPT` admits all requesters, and `MANUAL_ACCEPT` only
+    requesters that the owner accepts."""
     color: str = COLOR
     intro_message: str = ""
     """Text that clients show before a user requests to join."""
     outro_message: str = ""
     tags: tuple[str, ...] = ()
     image: bytes | None = None
-    """Icon, best square: PNG, JPEG, GIF or WebP."""
+    """Icon of the community, a PNG, JPEG, GIF or WebP file that is best square."""
     banner: bytes | None = None
     members_may_pin: bool = False
 
@@ -98,7 +95,8 @@ class CommunityProfile:
 
 
 def founded(profile: CommunityProfile, owner: PublicKey, community_id: str) -> CommunityDescription:
-    """Return the first description. The owner is its only member, with all rights."""
+    """Return the first description of a community. The owner is the only member of the new
+    community, with all rights."""
     blank = CommunityDescription(
         clock=0,
         id=community_id,
@@ -108,7 +106,7 @@ def founded(profile: CommunityProfile, owner: PublicKey, community_id: str) -> C
 
 
 def described(profile: CommunityProfile) -> Edit:
-    """Change the profile. Omitted images stay."""
+    """Change the profile of the community. Images that the new profile omits stay."""
 
     def edit(before: CommunityDescription) -> CommunityDescription:
         identity = before.identity or ChatIdentity()
@@ -154,7 +152,8 @@ def with_channel(
 ) -> Edit:
     """Add a channel, or change its profile and place.
 
-    It goes to the end of its category. A channel that stays in its category keeps its place.
+    A new channel is the last of its category. An existing channel that stays in its category keeps
+    its place.
     """
 
     def edit(before: CommunityDescription) -> CommunityDescription:
@@ -197,7 +196,7 @@ def without_channel(channel: str) -> Edit:
 
 
 def with_category(category: str, name: str) -> Edit:
-    """Add a category, or rename it."""
+    """Add a category of channels, or rename an existing category."""
 
     def edit(before: CommunityDescription) -> CommunityDescription:
         if not name:
@@ -211,7 +210,7 @@ def with_category(category: str, name: str) -> Edit:
 
 
 def without_category(category: str) -> Edit:
-    """Remove a category. Its channels stay, outside categories."""
+    """Remove a category of channels. The channels of a removed category stay without a category."""
 
     def edit(before: CommunityDescription) -> CommunityDescription:
         _find(before.categories, category, "category")
@@ -229,7 +228,8 @@ def without_category(category: str) -> Edit:
 
 def encrypted(permission_id: str, *, is_encrypted: bool = True) -> Edit:
     """Encrypt the community, or end the encryption. For clients, a community is encrypted if a
-    permission admits members. This one has no criteria, so the owner decides alone."""
+    permission for members exists. The permission that is added has no criteria, so the owner alone
+    admits members."""
 
     def edit(before: CommunityDescription) -> CommunityDescription:
         kept = {
@@ -249,7 +249,7 @@ def encrypted(permission_id: str, *, is_encrypted: bool = True) -> Edit:
 def private(
     channel: str, chat_id: str, members: AbstractSet[PublicKey], permission_id: str
 ) -> Edit:
-    """Restrict a channel to some members. The channel gets its own key."""
+    """Restrict a channel to some members. A private channel gets an encryption key of its own."""
 
     def edit(before: CommunityDescription) -> CommunityDescription:
         chat = _find(before.chats, channel, "channel")
@@ -269,7 +269,7 @@ def private(
 
 
 def public(channel: str, chat_id: str) -> Edit:
-    """Open a channel to all members."""
+    """Open a private channel to all members."""
 
     def edit(before: CommunityDescription) -> CommunityDescription:
         chat = _find(before.chats, channel, "channel")
@@ -288,13 +288,13 @@ def public(channel: str, chat_id: str) -> Edit:
 
 
 def with_members(members: Mapping[PublicKey, int]) -> Edit:
-    """Admit users. The numbers are the clocks of their requests, in seconds."""
+    """Admit users, each with the clock of the user's request (s)."""
     listed = {user.hex: CommunityMember(last_update_clock=clock) for user, clock in members.items()}
     return lambda before: replace(before, members={**listed, **before.members})
 
 
 def kicked(user: PublicKey) -> Edit:
-    """Remove a user from the list."""
+    """Remove a user from the members of the community."""
 
     def edit(before: CommunityDescription) -> CommunityDescription:
         member = _find(before.members, user.hex, "member")
@@ -310,8 +310,8 @@ def kicked(user: PublicKey) -> Edit:
 
 
 def banned(user: PublicKey, *, delete_messages: bool = False) -> Edit:
-    """Ban a user: remove the user and refuse later requests. Clients may delete all messages of the
-    user."""
+    """Ban a user, which removes the user and refuses later requests to join. Clients may delete all
+    messages of the user."""
 
     def edit(before: CommunityDescription) -> CommunityDescription:
         after = kicked(user)(before) if user.hex in before.members else before
@@ -342,8 +342,8 @@ def unbanned(user: PublicKey) -> Edit:
 
 
 def with_role(user: PublicKey, role: Role) -> Edit:
-    """Give a member a role. `ROLE_ADMIN` and `ROLE_TOKEN_MASTER` moderate, `ROLE_NONE` takes the
-    role away."""
+    """Give a member a role, or take it away. `ROLE_ADMIN` and `ROLE_TOKEN_MASTER` are moderators,
+    and `ROLE_NONE` takes a role away."""
 
     def edit(before: CommunityDescription) -> CommunityDescription:
         member = _find(before.members, user.hex, "member")

@@ -1,11 +1,12 @@
-"""Encryption of communities: the encrypted parts, and the members that can read them (status-go,
+"""Encryption of communities, with their encrypted parts and readers (status-go,
 `protocol/communities`).
 
 A community is encrypted if a token permission admits members. A channel is encrypted if a
-permission concerns it, unless all may view it. Members, channels and categories then travel in
-`private_data`, under names that identify the group key. The functions are pure.
+permission applies to it, unless all users may view it. In an encrypted community, members, channels
+and categories are encrypted in `private_data`. The module has only pure functions.
 
-They were checked with recorded bytes of a real client (`tests/vectors/data/status-ratchet`).
+Tests check the functions with recorded bytes of a real client
+(`tests/vectors/data/status-ratchet`).
 """
 
 from collections.abc import Callable, Mapping
@@ -19,25 +20,27 @@ from ..wire.enums import PayloadType, TokenPermissionType
 from ..wire.keys import PublicKey
 
 MAX_PARTS: Final = 1_000
-"""Maximum number of decrypted parts. status-go writes one for each encrypted channel."""
+"""Maximum number of parts of a description that are decrypted. status-go writes a part for each
+encrypted channel."""
 _ID_DIGITS: Final = 64
 
 SealPart: TypeAlias = Callable[[bytes, bytes], tuple[bytes, int, bytes]]
-"""Function from group and plaintext to the id of a key, a number and the ciphertext."""
+"""Function that encrypts for a group, and returns a key id, a number and the ciphertext."""
 OpenPart: TypeAlias = Callable[[bytes, int, bytes], bytes | None]
-"""Function from the id of a key, number and ciphertext to the plaintext. None without that key."""
+"""Function that returns the plaintext for a key id, a number and a ciphertext. Without the key, the
+function returns None."""
 
 
 def is_encrypted(description: CommunityDescription) -> bool:
-    """Return True if the community is encrypted. Channels without their own key are then encrypted,
-    too."""
+    """Return True if the community is encrypted. In an encrypted community, channels without a key
+    of their own are also encrypted."""
     return any(one.type.lets_members_in for one in description.token_permissions.values())
 
 
 def is_channel_encrypted(
     description: CommunityDescription, community: Community, channel: str
 ) -> bool:
-    """Return True if a channel has its own key."""
+    """Return True if a channel has an encryption key of its own."""
     chat_id = community.channel_id(channel)
     gates = [one for one in description.token_permissions.values() if chat_id in one.chat_ids]
     view = TokenPermissionType.CAN_VIEW_CHANNEL
@@ -47,7 +50,7 @@ def is_channel_encrypted(
 def group_of_chat(
     description: CommunityDescription, community: Community, chat_id: str
 ) -> bytes | None:
-    """Return the group whose key encrypts messages of a channel, or None for an unencrypted
+    """Return the group whose key encrypts a channel's messages, or None for an unencrypted
     channel."""
     channel = chat_id.removeprefix(community.id)
     if is_channel_encrypted(description, community, channel):
@@ -58,7 +61,7 @@ def group_of_chat(
 def groups_of(
     description: CommunityDescription, community: Community
 ) -> dict[bytes, frozenset[PublicKey]]:
-    """Return the groups of a community that need a key, with the members that get it."""
+    """Return the groups of a community that need a key, with the members that get the key."""
     groups: dict[bytes, frozenset[PublicKey]] = {}
     if is_encrypted(description):
         groups[community.public_key.compressed] = _users(description.members)
@@ -69,15 +72,15 @@ def groups_of(
 
 
 def is_hidden(description: CommunityDescription) -> bool:
-    """Return True if the members are unknown, because the description's key is missing. An owner is
-    always a member."""
+    """Return True if the members are unknown, because the description's key is missing. In a
+    readable description, the member list is never empty, because an owner is a member."""
     return bool(description.private_data) and not description.members
 
 
 def hide(
     description: CommunityDescription, community: Community, seal: SealPart
 ) -> CommunityDescription:
-    """Return the description for publication, with the encrypted parts.
+    """Return the description for publication, with its private parts encrypted.
 
     Raises:
         ValueError: a group has no key.
@@ -109,8 +112,8 @@ def hide(
 
 
 def show(description: CommunityDescription, open_part: OpenPart) -> CommunityDescription:
-    """Return the description with all parts that a member's keys open. `private_data` has the
-    others."""
+    """Return the description with all parts that a member's keys decrypt. Parts that no key
+    decrypts stay in `private_data`."""
     left: dict[str, bytes] = {}
     for name, sealed in list(description.private_data.items())[:MAX_PARTS]:
         named = read_name(name)
@@ -126,7 +129,8 @@ def show(description: CommunityDescription, open_part: OpenPart) -> CommunityDes
 
 
 def read_name(name: str) -> tuple[bytes, int] | None:
-    """Return the id of the key and the number in the name of a part, or None for another name."""
+    """Return the key id and the number in the name of an encrypted part, or None for another
+    name."""
     digits, number = name[:_ID_DIGITS], name[_ID_DIGITS:]
     if not number.isascii() or not number.isdigit() or len(number) > 10:
         return None

@@ -1,10 +1,10 @@
-"""Group keys of one participant: received, stored and used, with the messages that wait for them.
+"""Group keys of one participant, and messages that wait for a group key.
 
-A key of any sender may open a message, because the author signed its content. A key is used for
-writing only if the community vouches for it. Then it came from the community's key or an owner, or
-a signed description names it. A message that arrives before its key waits for it. Changes are put
-into a store before a method returns, and the caller makes the store durable. There is no I/O and no
-clock.
+A key from any sender may decrypt a message, because the author signed the message's content. A key
+encrypts messages only if the community vouches for the key. The community vouches for keys that its
+own key or an owner sent, or a signed description names. A message that arrives before its key waits
+for the key. Methods put changes into a store before they return, and the caller makes the store
+durable. The module has no I/O and no clock.
 """
 
 import os
@@ -38,18 +38,20 @@ from ..wire.waiting import WaitingMessage, WaitingMessages
 from .encryption import is_hidden, read_name, show
 
 MAX_GROUPS: Final = 2_000
-"""Maximum number of groups with keys. Keys of further channels are refused."""
+"""Maximum number of groups whose keys are stored. Beyond the maximum, keys of further groups are
+refused."""
 MAX_CANDIDATES: Final = 256
-"""Maximum number of keys for which no authority vouches yet. The oldest is evicted."""
+"""Maximum number of keys for which no authority vouches yet. Beyond the maximum, the oldest key is
+evicted."""
 MAX_CHAINS: Final = 256
-"""Number of keys whose hashes are in memory."""
+"""Maximum number of keys whose hash chains are in memory."""
 MAX_ID_BYTES: Final = COMMUNITY_ID_LENGTH + 36
-"""Length of a channel's id: the community's id and a uuid."""
+"""Length of a channel's group id, which is the community's id and a uuid."""
 TABLES: Final = ("group_keys", "group_waiting")
 
 
 class GroupKeys:
-    """Group keys of one participant.
+    """Group keys that one participant has.
 
     Args:
         key: the participant's: opens keys that were encrypted for it.
@@ -91,7 +93,7 @@ class GroupKeys:
     # -- keys -------------------------------------------------------------------------------------
 
     def community_of(self, group_id: bytes) -> Community | None:
-        """Return the community of a group, if the participant is a member."""
+        """Return the community of a group, or None if the participant is not a member."""
         if len(group_id) == COMPRESSED_BYTES:
             return self._by_key.get(group_id)
         if len(group_id) > MAX_ID_BYTES or not group_id.isascii():
@@ -101,15 +103,15 @@ class GroupKeys:
         return found if found is not None and found.owns(text) else None
 
     def keys_of(self, group_id: bytes) -> tuple[GroupKey, ...]:
-        """Return the keys of a group that an authority vouches for, the latest last."""
+        """Return the keys of a group for which an authority vouches, the latest last."""
         return tuple(one.key for one in self._groups.get(group_id, ()) if self._trusts(one))
 
     def current(self, group_id: bytes) -> GroupKey | None:
-        """Return the key to write with, or None."""
+        """Return the key that encrypts new messages of a group, or None."""
         return next(reversed(self.keys_of(group_id)), None)
 
     def learn(self, group_id: bytes, raw: status_pb2.HRKeys, sender: PublicKey) -> Refused | None:
-        """Accept the keys of a group that a user sent, for example to a new member."""
+        """Accept keys of a group that another user sent, for example to a new member."""
         try:
             keys = read_keys(group_id, raw)
         except ValueError as error:
@@ -117,7 +119,7 @@ class GroupKeys:
         return self._learn(group_id, keys, sender)
 
     def generate(self, group_id: bytes, now_ms: int) -> GroupKey:
-        """Return a new key of a group that is run here."""
+        """Return a new key for a group of a community that this participant runs."""
         before = self._groups.get(group_id)
         last = before[-1].key if before else None
         key = next_key(group_id, last, now_ms, random=self._random)
@@ -125,7 +127,7 @@ class GroupKeys:
         return key
 
     def name(self, community: Community, key_ids: Iterable[bytes]) -> None:
-        """Note the keys that a description of the community's key names."""
+        """Note the keys that a description, signed by the community's key, names."""
         self._named[community] = frozenset(key_ids)
         for key_id in self._named[community] & self._candidates.keys():
             held = self._held[key_id]
@@ -205,8 +207,9 @@ class GroupKeys:
         signer: PublicKey | None,
         is_ephemeral: bool,
     ) -> bytes | Refused | None:
-        """Open a `ProtocolMessage` that is encrypted for a group, or that brings keys for one.
-        Return None for others. A message without its key waits for it.
+        """Decrypt a `ProtocolMessage` that is encrypted for a group, or accept the group keys in
+        it. For other messages, `open` returns None. A message whose key is missing waits for the
+        key.
 
         Args:
             data: its bytes.
@@ -254,7 +257,8 @@ class GroupKeys:
         return plain
 
     def open_part(self, key_id: bytes, seq_no: int, sealed: bytes) -> bytes | None:
-        """Decrypt a part of a description. Return None without its key, or if it was changed."""
+        """Decrypt a part of a description. If the key is missing or the part was changed,
+        `open_part` returns None."""
         held = self._held.get(key_id)
         if held is None or not 0 < seq_no <= MAX_SEQ_NO:
             return None
@@ -297,27 +301,28 @@ class GroupKeys:
     # -- waiting ----------------------------------------------------------------------------------
 
     def take_ready(self) -> list[WaitingMessage]:
-        """Return waiting messages that can be opened, as `WaitingMessages.take_ready`."""
+        """Return waiting messages that can be decrypted now, as `WaitingMessages.take_ready`
+        does."""
         return self._waiting.take_ready()
 
     def done(self, waiting_id: bytes) -> None:
-        """Remove a waiting message, because it is handled or refused."""
+        """Remove a waiting message, because it was handled or refused."""
         self._waiting.done(waiting_id)
 
     @property
     def lacking(self) -> frozenset[Community]:
-        """Communities with waiting messages."""
+        """Communities that have messages waiting for a key."""
         waits = self._waiting.communities
         return frozenset(self._by_key[one] for one in waits if one in self._by_key)
 
     # -- descriptions -----------------------------------------------------------------------------
 
     def describe(self, received: Received) -> Received | Refused:
-        """Return a description with all parts that the keys here open. If parts stay closed, the
-        latest one waits, and is read again with the next key.
+        """Return a description with all parts that the participant's keys decrypt. If parts stay
+        encrypted, the description waits, and is read again with the next key.
 
-        A description with unreadable members is refused if a key of the community is here and the
-        participant was not excluded. The next key is then on its way.
+        A description with unreadable members is refused if the participant has a group key and was
+        not excluded. In that case, the next group key is on its way to the participant.
         """
         description = received.payload
         community = self._by_key.get(received.signer.compressed)
@@ -377,8 +382,8 @@ class GroupKeys:
         return message.SerializeToString()
 
     def encrypt_part(self, group_id: bytes, plain: bytes) -> tuple[bytes, int, bytes]:
-        """Encrypt for a group. Return the id of the key, the number of the message and the
-        ciphertext.
+        """Encrypt bytes with the key of a group. `encrypt_part` returns the key's id, the message's
+        number and the ciphertext.
 
         Raises:
             NoGroupKey: as `encrypt`.

@@ -1,9 +1,9 @@
-"""History of a community as tables, from the Waku messages that a node stored.
+"""Tables of a community's history, made from the Waku messages that a node stored.
 
-Edits, deletions, pins and reactions are applied as clients apply them, by the rights in the
-description of their time. A reader sees what a member with the same keys sees. The topics' keys
-follow from the ids, and messages for groups need the group keys. There is no I/O and no clock.
-Times are those of the messages, which their senders set.
+Edits, deletions, pins and reactions are applied with the rights in the description of their time.
+The tables show what a member with the same keys sees. The keys of content topics follow from the
+ids, and encrypted messages need the group keys. The module has no I/O and no clock. The times in
+the tables are those that the senders of the messages set.
 """
 
 import re
@@ -55,7 +55,7 @@ RIGHTS_UNKNOWN: Final = "unknown: no description of the community was stored bef
 
 
 class CommunityHistory:
-    """Builder of the tables from stored Waku messages in order of time.
+    """Builder of the history's tables, from stored Waku messages in order of time.
 
     Args:
         community: whose history it is.
@@ -113,11 +113,12 @@ class CommunityHistory:
 
     @property
     def content_topics(self) -> tuple[str, ...]:
-        """Return the topics and times for Store queries."""
+        """Content topics for queries of the community's messages in Store."""
         return self._opener.content_topics
 
     def add(self, message: WakuMessage) -> None:
-        """Add a stored message. Messages of one millisecond may come in any order, each once."""
+        """Add a stored message to the history. Messages of the same millisecond may be added in any
+        order, but each only once."""
         self._now_ms = max(self._now_ms, message.timestamp // 1_000_000)
         for outcome in (*self._opener.receive(message, self._now_ms), *self._opener.waited()):
             if isinstance(outcome, Refused):
@@ -126,7 +127,7 @@ class CommunityHistory:
                 self._take(outcome)
 
     def tables(self) -> CommunityTables:
-        """Return the tables of the messages so far."""
+        """Return the tables of all messages that were added."""
         posts = list(self._standing())
         deleted = Counter(
             (post.chat_id, post.author)

@@ -1,4 +1,4 @@
-"""Tables of a community's history, with one row type each."""
+"""Tables of a community's history, each with its row type."""
 
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
@@ -8,7 +8,7 @@ from reliable_channel.sds.declared import Bound, Doc, Unit, check
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryOptions:
-    """Definition of a flood, and limits of the history.
+    """Limits of the history, and the definition of a flood.
 
     Raises:
         ValueError: a value below 1.
@@ -17,15 +17,19 @@ class HistoryOptions:
     flood_messages: Annotated[
         int,
         Bound(1),
-        Doc("More messages of an author in `flood_ms`, in all channels together, are a flood."),
+        Doc(
+            "Number of messages of an author within `flood_ms`, in all channels together, "
+            "beyond which they are a flood."
+        ),
     ] = 6
     flood_ms: Annotated[int, Bound(1)] = 10_000
     messages: Annotated[
         int,
         Bound(1),
         Unit("messages"),
-        Doc("""The messages that are kept. The oldest are dropped first. The limit is four times as
-        high for changes and reactions, and equal for membership changes, authors and floods."""),
+        Doc("""Maximum number of messages in the history. Beyond the maximum, the oldest messages
+            are dropped. Changes and reactions have a limit four times as high, and other tables
+            have the same limit."""),
     ] = 1_000_000
 
     def __post_init__(self) -> None:
@@ -33,49 +37,50 @@ class HistoryOptions:
 
 
 class Post(NamedTuple):
-    """Message in its present form, deleted ones included."""
+    """Message in its present form, which may be deleted."""
 
     message_id: str
     chat_id: str
     author: str
-    """Public key of the author, `0x04…`."""
+    """Public key of the message's author, `0x04…`."""
     sent_ms: int
-    """Timestamp of the Waku message."""
+    """Timestamp of the Waku message (ms)."""
     clock: int
-    """Lamport timestamp, which orders the channel."""
+    """Lamport timestamp of the message, which orders the channel."""
     text: str
-    """Text after the last edit. A deleted message keeps its last text."""
+    """Text of the message after its last edit. A deleted message keeps its last text."""
     first_text: str
     edits: int
     deleted_by: str | None
-    """Public key of the user that deleted it. None if it was not deleted."""
+    """Public key of the user that deleted the message. For a message that was not deleted,
+    `deleted_by` is None."""
     deleted_ms: int | None
     is_pinned: bool
     reactions: int
-    """Reactions that were not taken back."""
+    """Number of reactions to the message that were not taken back."""
     response_to: str | None
-    """Id of the message that this one answers."""
+    """Id of the message that this message answers."""
 
 
 class Change(NamedTuple):
-    """Edit, deletion or pin that was sent, applied or not."""
+    """Edit, deletion or pin of a message, applied or refused."""
 
     message_id: str
-    """Id of the message that it changes, which may be missing here."""
+    """Id of the changed message, which may be missing in the history."""
     chat_id: str
     signer: str
     what: str
-    """Kind of the change: `edit`, `delete`, `pin` or `unpin`."""
+    """Kind of the change, `edit`, `delete`, `pin` or `unpin`."""
     at_ms: int
     text: str | None
-    """New text of an edit."""
+    """New text of the message, for an edit."""
     refused: str | None
-    """Reason why clients do not apply it (`its message is not here` if the message is missing).
-    None if they do."""
+    """Reason why clients do not apply the change (`its message is not here` if the message is
+    missing). For an applied change, `refused` is None."""
 
 
 class StandingReaction(NamedTuple):
-    """Reaction that was not taken back."""
+    """Reaction to a message that was not taken back."""
 
     message_id: str
     chat_id: str
@@ -85,36 +90,37 @@ class StandingReaction(NamedTuple):
 
 
 class MemberChange(NamedTuple):
-    """Change between two descriptions, or a request of a user."""
+    """Membership change between two descriptions, or a user's request."""
 
     member: str
     what: str
-    """Kind of the change: `joined`, `left`, `banned`, `unbanned` or `roles: …`. With the
-    community's key also `asked to join` and `asked to leave`."""
+    """Kind of the membership change, such as `joined`, `left`, `banned` or `unbanned`. With the
+    community's key, the table also has `asked to join` and `asked to leave`."""
     at_ms: int
     clock: int
-    """Clock of the description or request (ms)."""
+    """Clock of the description or the request (ms)."""
 
 
 class AuthorRate(NamedTuple):
-    """Messages of an author in one channel."""
+    """Counts of an author's messages in one channel."""
 
     chat_id: str
     author: str
     name: str
-    """Name that the author used last. Any user may use any name."""
+    """Display name that the author used last. Display names are not unique, because any user may
+    use any name."""
     messages: int
     repeated: int
-    """Messages whose text the author had sent before in any channel, ignoring case and spaces."""
+    """Number of messages with a text that the author had sent before, ignoring case and spaces."""
     with_links: int
     most_in_a_minute: int
     deleted_by_others: int
     refused: int
-    """Messages that clients drop, for example of users that are no members."""
+    """Number of messages that clients drop, for example because the author is not a member."""
 
 
 class Flood(NamedTuple):
-    """Time in which an author sent more than allowed."""
+    """Time range in which an author sent more messages than allowed."""
 
     author: str
     begin_ms: int
@@ -124,16 +130,16 @@ class Flood(NamedTuple):
 
 
 class CommunityTables(NamedTuple):
-    """All tables of a history, in order of time."""
+    """Tables of a community's history, each in order of time."""
 
     posts: list[Post]
     changes: list[Change]
     reactions: list[StandingReaction]
     members: list[MemberChange]
     rates: list[AuthorRate]
-    """Authors, the most active first."""
+    """Message counts of authors, with the most active author first."""
     floods: list[Flood]
     refused: dict[str, int]
     """Number of refused Waku messages and payloads, by reason."""
     channel_names: dict[str, str]
-    """Channels of the last description, by `chat_id`."""
+    """Names of the channels in the last description, by `chat_id`."""

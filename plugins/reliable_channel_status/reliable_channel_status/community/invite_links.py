@@ -1,8 +1,9 @@
-"""Invite links: `https://status.app/c#zQ3…`, with data `…/c/…#zQ3…`, of a channel `…/cc/…#zQ3…`.
+"""Invite links, such as `https://status.app/c#zQ3…`, `…/c/…#zQ3…` with data, and `…/cc/…#zQ3…` of a
+channel.
 
-Only the key after `#` counts. The data before it is a preview by the author of the link: `URLData`,
-compressed by Brotli, in base64. Like clients, this module writes short data uncompressed.
-Compressed data is not read (`data` is None).
+Only the key after `#` in a link counts. The data before `#` is a preview by the link's author, a
+compressed `URLData` in base64. Like clients, this module writes short data uncompressed. The module
+does not read compressed data, for which `data` is None.
 """
 
 import re
@@ -30,7 +31,7 @@ _MAX_BLOCK: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InviteData:
-    """Preview in a link. It is not signed."""
+    """Preview of a community or channel in an invite link. The preview in a link is not signed."""
 
     display_name: str = ""
     description: str = ""
@@ -42,17 +43,17 @@ class InviteData:
 
 @dataclass(frozen=True, slots=True)
 class InviteLink:
-    """Link to a community, or to one of its channels."""
+    """Invite link to a community, or to a channel of it."""
 
     community: Community
     data: InviteData | None = None
-    """Preview of the link. None if it has none, or compressed it."""
+    """Preview in the link. If the link has no preview or a compressed preview, `data` is None."""
     channel: str = ""
-    """Uuid of the channel, or empty."""
+    """Uuid of the channel, or an empty string in a community's link."""
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read an invite link from text.
+        """Read an invite link from a text.
 
         Raises:
             ValueError: it is none, or without a key.

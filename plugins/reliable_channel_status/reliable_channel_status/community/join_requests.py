@@ -1,7 +1,8 @@
-"""Joining a community: the signed request, and the checks of the owner's client. No I/O.
+"""Joining a community, with the signed request and the checks of the owner's client. The module has
+no I/O.
 
-A request reveals at least one account of a wallet, whose signature proves that it belongs to the
-requester. Owners' clients refuse a request without an account, even if members need no tokens.
+A request reveals at least one wallet account, whose signature proves that the requester owns it.
+Owners' clients refuse a request without a wallet account, even if members need no tokens.
 """
 
 from typing import Final
@@ -19,20 +20,20 @@ _V: Final = 27
 
 
 def wallet_of(key: PrivateKey) -> PrivateKey:
-    """Return the empty wallet key that belongs to a chat key, always the same."""
+    """Return the private key of the empty wallet that belongs to a chat key, always the same."""
     return PrivateKey(keccak256(_WALLET + key.reveal()))
 
 
 def ethereum_address(public_key: PublicKey) -> str:
-    """Return the address of an account, `0x` and 40 digits in lower case."""
+    """Return the Ethereum address of a public key, `0x` and 40 hexadecimal digits in lower case."""
     return f"0x{keccak256(public_key.uncompressed[1:])[-ADDRESS_BYTES:].hex()}"
 
 
 def join_request(
     key: PrivateKey, community: Community, now_ms: int, *, display_name: str = ""
 ) -> CommunityRequestToJoin:
-    """Return a request to join. Encrypt it for `community.public_key` on
-    `community.requests_topic`."""
+    """Return a signed request to join a community. The caller encrypts the request for
+    `community.public_key` on `community.requests_topic`."""
     wallet = wallet_of(key)
     signature = wallet.sign(_PERSONAL + _revealed(key.public_key, community))
     account = RevealedAccount(

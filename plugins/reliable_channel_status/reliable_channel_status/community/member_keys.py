@@ -1,8 +1,8 @@
-"""Group keys of a community that a bot runs: creation, distribution to members, and replacement.
+"""Group keys of a community that a bot runs, from creation to distribution and replacement.
 
-When a member leaves a group, its key is replaced. The next description and the next messages are
-encrypted with the new key. New members also get the earlier keys and can read the history, as in
-status-go.
+When a member leaves a group, the group's key is replaced. The next description and the next
+messages are encrypted with the new key. New members also get the earlier keys, so that they can
+read the history, as in status-go.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,18 +21,18 @@ from .encryption import groups_of, hide, is_encrypted
 from .group_keys import GroupKeys
 
 REKEY_MS: Final = 48 * 3600 * 1000
-"""Age at which a key is replaced in any case (`RekeyInterval` of status-go)."""
+"""Age at which a group key is always replaced (`RekeyInterval` of status-go)."""
 ASKED_AGAIN_MS: Final = 60_000
-"""Pause after an answer to a member that requested keys."""
+"""Minimum time between two answers to a member that requests keys."""
 MAX_ASKED: Final = 10_000
 HOLDERS: Final = "group_holders"
 
 SendKeys = Callable[[str, PublicKey, bytes, tuple[GroupKey, ...]], None]
-"""Function that sends keys of a group to a member, once for a name."""
+"""Function that sends keys of a group to a member, once for each name."""
 
 
 class MemberKeys:
-    """Record of the keys that each member has, kept across restarts.
+    """Record of the group keys that each member has, kept across restarts.
 
     Args:
         keys: of the bot, which is a member as well.
@@ -67,15 +67,15 @@ class MemberKeys:
             users[PublicKey(bytes.fromhex(user))] = int(value)
 
     def is_due(self, description: CommunityDescription, now_ms: int) -> bool:
-        """Return True if a key must be replaced, or a member lacks keys."""
+        """Return True if a group key must be replaced, or a member lacks keys."""
         return any(
             self._is_over(group, members, now_ms) or next(self._owed(group, members), None)
             for group, members in groups_of(description, self._community).items()
         )
 
     def renew(self, description: CommunityDescription, now_ms: int) -> bool:
-        """Replace old keys, and keys of groups that members left. Return True if the community's
-        key was replaced, which the next description announces."""
+        """Replace old group keys, and keys of groups that members left. `renew` returns True if the
+        community's key was replaced, which the next description announces."""
         is_new = False
         for group, members in groups_of(description, self._community).items():
             if self._is_over(group, members, now_ms):
@@ -85,8 +85,7 @@ class MemberKeys:
         return is_new
 
     def send(self, description: CommunityDescription, now_ms: int) -> None:
-        """Send missing keys to members, after the description that lists them, because they also
-        open earlier messages.
+        """Send missing keys to members, after the description that lists the members.
 
         Raises:
             OutboxFull: too much waits for the node; what was sent is kept.
@@ -105,14 +104,14 @@ class MemberKeys:
         self._store.write()
 
     def hide(self, description: CommunityDescription) -> CommunityDescription:
-        """Return the description for publication."""
+        """Return the description for publication, with its private parts encrypted."""
         return hide(description, self._community, self._keys.encrypt_part)
 
     def with_key(
         self, description: CommunityDescription, signed: SignedPayload, installation_id: str = ""
     ) -> bytes | None:
-        """Return the `ProtocolMessage` with a description and the key for all members, or None for
-        an unencrypted community."""
+        """Return the `ProtocolMessage` with a description and its key for all members, or None if
+        unencrypted."""
         group = self._community.public_key.compressed
         if not is_encrypted(description):
             return None
@@ -129,7 +128,8 @@ class MemberKeys:
         return message.SerializeToString()
 
     def asked(self, user: PublicKey, now_ms: int) -> bool:
-        """Note that a member lacks keys. Return False if it said so a moment ago."""
+        """Note that a member requested missing keys. If the member requested keys a moment ago,
+        `asked` returns False."""
         if now_ms - self._asked.get(user, -ASKED_AGAIN_MS) < ASKED_AGAIN_MS:
             return False
         self._asked.renew(user, now_ms)

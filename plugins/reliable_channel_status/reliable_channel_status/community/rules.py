@@ -1,8 +1,9 @@
-"""Rules by which clients refuse a community's description, and messages in it. Pure functions.
+"""Rules by which clients refuse a community's description, and messages in it. The module has only
+pure functions.
 
-The rules and their texts are those of status-go (`protocol/communities`, validator.go and
-community.go). Clients accept the descriptions of a control node that follows them. A scripted
-client that applies them refuses the same as a real one.
+The rules and their error texts are those of status-go (`protocol/communities`, validator.go and
+community.go). Clients accept the descriptions of a control node that follows these rules. A
+scripted client that applies the rules refuses the same messages as a real client.
 """
 
 from collections.abc import Iterable
@@ -22,7 +23,7 @@ from ..wire.payloads import (
 )
 
 PRIVILEGED: Final = frozenset({Role.ROLE_OWNER, Role.ROLE_ADMIN, Role.ROLE_TOKEN_MASTER})
-"""Roles that may delete messages of others, and pin."""
+"""Roles that may pin messages, and delete messages of others."""
 CANNOT_POST: Final = "user can't post in community"
 CANNOT_DELETE: Final = "don't have enough permission to delete"
 OUTDATED_CLOCK: Final = "invalid community description outdated clock"
@@ -56,14 +57,14 @@ def why_invalid(description: CommunityDescription) -> str | None:
 
 
 def is_privileged(description: CommunityDescription, user: PublicKey) -> bool:
-    """Return True if a user may delete messages of others, and pin. The community's own key may
-    not, because it is no member."""
+    """Return True if a user may pin messages, and delete messages of others. The community's own
+    key may neither pin nor delete messages, because it is not a member."""
     member = description.members.get(user.hex)
     return member is not None and not PRIVILEGED.isdisjoint(member.roles)
 
 
 def is_banned(description: CommunityDescription, user: PublicKey) -> bool:
-    """Return True if a user is banned, in the old list or the new one."""
+    """Return True if the description bans a user, in its old list or its new list."""
     return user.hex in description.banned_members or user.hex in description.ban_list
 
 
@@ -72,7 +73,7 @@ def why_not_heard(
 ) -> str | None:
     """Return the reason why clients drop a message of a user in a community, or None.
 
-    `Conversation` checks that a user wrote the message that is edited or deleted.
+    `Conversation` checks that a user may edit or delete only own messages.
     """
     channel = payload.chat_id.removeprefix(community.id)
     chat = description.chats.get(channel)
@@ -101,7 +102,7 @@ def why_not_heard(
 
 def why_closed(description: CommunityDescription, user: PublicKey) -> str | None:
     """Return the reason why a bot without tokens and ENS name cannot become a member, or None. The
-    text names the permission."""
+    returned text names the permission that the bot lacks."""
     if is_banned(description, user):
         return "banned"
     permissions = description.permissions

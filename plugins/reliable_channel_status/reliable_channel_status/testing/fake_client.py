@@ -1,4 +1,4 @@
-"""Client of a member in a test, which shows and refuses messages as the real one does."""
+"""Scripted client of a member in a test, which shows and refuses messages as a real client does."""
 
 from __future__ import annotations
 
@@ -29,28 +29,27 @@ from ..wire.sealing import WakuVersion
 from ..wire.topics import Topic
 
 NO_SIGNATURE: Final = "failed to get signature"
-"""Log text of the client of 2024 for any `version` except 1."""
+"""Log text of a Status client of 2024 for any `version` except 1."""
 NO_DESCRIPTION: Final = "community not found"
 
 
 class Network(Protocol):
-    """Parts of the test that a scripted client needs: time, and a way to publish."""
+    """Parts of the test that a scripted client needs, which are the time and a way to publish."""
 
     def now_ms(self) -> int:
-        """Return the time (ms since 1970)."""
+        """Return the current virtual time (ms since 1970)."""
 
     def next_clock(self) -> int:
-        """Return the clock for a user's present action."""
+        """Return the logical clock for a user's next action."""
 
     def publish(self, message: WakuMessage) -> None:
         """Publish a message on the bot's shard."""
 
 
 class FakeClient:
-    """Client of a member that reads along.
+    """Scripted client of a community's member.
 
-    It shows messages of members and drops all others, with the reason in the client's words
-    (`refused`).
+    The client shows messages of members and drops all others, with reasons in `refused`.
 
     Args:
         tester: the test.
@@ -97,18 +96,18 @@ class FakeClient:
 
     @property
     def shown(self) -> list[ChatMessage]:
-        """Messages that the client shows: those of members, without deleted ones."""
+        """Messages of members that the client shows, without deleted messages."""
         states = ((self._conversation.message(one), said) for one, said in self._messages.items())
         return [said for state, said in states if state is None or not state.is_deleted]
 
     @property
     def texts(self) -> list[str]:
-        """Texts of the shown messages."""
+        """Texts of the messages that the client shows."""
         return [message.text for message in self.shown]
 
     @property
     def pinned(self) -> list[str]:
-        """Texts of the pinned messages."""
+        """Texts of the messages that are pinned."""
         states = ((self._conversation.message(one), said) for one, said in self._messages.items())
         return [said.text for now, said in states if now and now.is_pinned and not now.is_deleted]
 
@@ -140,7 +139,7 @@ class FakeClient:
         )
 
     def receive(self, received: Received) -> None:
-        """Accept an opened payload, once."""
+        """Handle a decrypted payload, unless it was handled before."""
         if received.signed.fingerprint not in self._seen:
             self._seen.add(received.signed.fingerprint)
             self._take(received)

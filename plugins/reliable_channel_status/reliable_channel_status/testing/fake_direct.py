@@ -1,4 +1,4 @@
-"""Direct messages of a scripted user, as a client without bundles writes and reads them."""
+"""Direct messages of a scripted user, as written and read by a client without bundles."""
 
 from dataclasses import replace
 from typing import Protocol
@@ -31,27 +31,27 @@ from ..wire.status_pb2 import EncryptedMessageProtocol
 
 
 class Surrounding(Protocol):
-    """Parts of a test that a user needs."""
+    """Parts of a test that a scripted user needs."""
 
     @property
     def public_key(self) -> PublicKey:
         """Public key of the bot."""
 
     def now_ms(self) -> int:
-        """Return the time (ms since 1970)."""
+        """Return the current virtual time (ms since 1970)."""
 
     def next_clock(self) -> int:
-        """Return the clock for a user's present action."""
+        """Return the logical clock for a user's next action."""
 
     def publish(self, message: WakuMessage, *, settle: bool = True) -> None:
         """Publish a Waku message in the test."""
 
 
 class StatusGoSessions(Sessions):
-    """Sessions as status-go keeps them: one for each bundle and installation id.
+    """Sessions as status-go keeps them, one for each bundle and installation id.
 
-    Nothing replaces a session (`AddRatchetInfo`), and a message uses the first one of an
-    installation (`GetAnyRatchetInfo`). The loss of one is not noticed.
+    Nothing replaces a session, and a message uses the first session of an installation. Like
+    status-go, the class does not notice that the other side lost a session.
     """
 
     def _of_message(
@@ -70,11 +70,11 @@ class StatusGoSessions(Sessions):
         return next(iter(self._of_device.get(f"{peer.compressed.hex()} {own} {device}", ())), None)
 
     def lost(self, peer: PublicKey, own: str | None = None) -> None:
-        """Do nothing, because nothing is written."""
+        """Do nothing, because the class does not notice lost sessions."""
 
 
 class FakeDirect:
-    """Direct messages of one user with the bot.
+    """Direct messages between one scripted user and the bot.
 
     Args:
         tester: the test.
@@ -115,18 +115,18 @@ class FakeDirect:
 
     @property
     def heard(self) -> list[Received]:
-        """Return the bot's messages, each once."""
+        """Messages of the bot that the user received, each once."""
         found = [one for one in self.outcomes if isinstance(one, Received)]
         return list({one.message_id: one for one in found}.values())
 
     @property
     def texts(self) -> list[str]:
-        """Texts of the bot's messages."""
+        """Texts of the bot's messages to the user."""
         payloads = [received.payload for received in self.heard]
         return [one.text for one in payloads if isinstance(one, ChatMessage)]
 
     def says(self, text: str, *, to: str = "") -> MessageId:
-        """Write to the bot in a direct message. Return the message's id."""
+        """Write a direct message to the bot, and return the message's id."""
         room = direct_room(self._tester.public_key)
         return self.does(payload_builders.message(room, text, response_to=to))
 
@@ -147,14 +147,14 @@ class FakeDirect:
         return self.does(payload_builders.reaction(room, message_id, reaction, False))
 
     def does(self, make: Make) -> MessageId:
-        """Write any payload of a chat."""
+        """Write a direct message with any payload to the bot."""
         payload: Payload = make(self._tester.next_clock(), self._tester.now_ms())
         if isinstance(payload, ChatMessage):
             payload = replace(payload, display_name=self._name)
         return self.sends(payload)
 
     def sends(self, payload: Payload) -> MessageId:
-        """Send any payload, once. `repeat` sends it again."""
+        """Send any payload to the bot once. `repeat` sends the payload again."""
         signed = wrap(payload, self._key)
         one, _ = self.datasync.send(
             self._tester.public_key, signed.message_id, signed.data, self._tester.now_ms()
@@ -163,7 +163,7 @@ class FakeDirect:
         return signed.message_id
 
     def in_group(self, group: Group, text: str) -> MessageId:
-        """Write in a private group to the bot's copy of it."""
+        """Write a message in a private group, which the bot receives."""
         now_ms = self._tester.now_ms()
         message = ChatMessage(
             clock=self._tester.next_clock(),
@@ -176,36 +176,36 @@ class FakeDirect:
         return self.sends(_update(group, message))
 
     def shows(self, group: Group) -> MessageId:
-        """Send the bot the events of a group."""
+        """Send the bot the membership events of a private group."""
         return self.sends(_update(group, None))
 
     def repeat(self) -> None:
-        """Send due messages again."""
+        """Send messages again that are due for a retry."""
         again, _ = self.datasync.take_due(self._tester.now_ms())
         for one in again:
             self.publish(DataSyncPayload(messages=(one.message,)).encode())
 
     def publish(self, plain: bytes, *, settle: bool = True) -> None:
-        """Publish bytes, encrypted for the bot."""
+        """Publish plaintext bytes, encrypted for the bot."""
         self.publish_protocol(
             self.correspondence.encrypt(plain, self._tester.public_key), settle=settle
         )
 
     def publish_protocol(self, protocol: bytes, *, settle: bool = True) -> None:
-        """Publish an encoded `ProtocolMessage`, such as a changed one."""
+        """Publish an encoded `ProtocolMessage`, such as a damaged message for a test."""
         bot, timestamp_ns = self._tester.public_key, self._tester.now_ms() * NS_PER_MS
         topic = partitioned_topic(bot)
         for message in self._sealer.seal_protocol(protocol, topic, timestamp_ns, receiver=bot):
             self._tester.publish(message, settle=settle)
 
     def hear(self, message: WakuMessage) -> None:
-        """Read a message, if it is for this user."""
+        """Read a Waku message, if it is addressed to this user."""
         if message.content_topic in self._opener.content_topics:
             self.outcomes += self._opener.receive(message, self._tester.now_ms())
 
     def answer(self) -> bool:
-        """Acknowledge received messages, if the client is online. Return False if there were
-        none."""
+        """Acknowledge received messages, if the client is online. If no message waited for an
+        acknowledgement, `answer` returns False."""
         acks, self._acks = self._acks, []
         for one in acks if self.acknowledges else ():
             self.publish(one.encode(), settle=False)

@@ -1,4 +1,5 @@
-"""Owner of a community in a test, which admits and refuses members as a Status client does."""
+"""Scripted owner of a community in a test, which admits and refuses members as a Status client
+does."""
 
 from __future__ import annotations
 
@@ -42,8 +43,8 @@ TOO_MANY: Final = "max number of requests to join reached"
 
 
 class FakeOwner(FakeClient):
-    """Client of the owner. It has the community's key, publishes the description, and shows
-    messages of members.
+    """Scripted client of a community's owner. The owner has the community's key, publishes the
+    description, and shows messages of members.
 
     Args:
         tester: the test.
@@ -98,12 +99,13 @@ class FakeOwner(FakeClient):
         self._requested: dict[PublicKey, int] = {}
 
     def rekeys(self) -> None:
-        """Make a new key for the members. `publishes` sends it to them."""
+        """Make a new key for the members of the community. `publishes` sends the new key to the
+        members."""
         self.own_keys.generate(self.community.public_key.compressed, self._tester.now_ms())
 
     @property
     def description(self) -> CommunityDescription:
-        """Community in its present form, published or not."""
+        """Present description of the community, published or not."""
         profile = CommunityProfile(name="test", description="a test", access=self._access)
         description = described(profile)(
             CommunityDescription(
@@ -127,7 +129,7 @@ class FakeOwner(FakeClient):
         return listed
 
     def publishes(self) -> CommunityDescription:
-        """Publish the present description."""
+        """Publish the present description of the community."""
         self._clock = self._tester.next_clock()
         description, topic = self.description, self.community.description_topic
         signed = self._signed(description)
@@ -154,13 +156,14 @@ class FakeOwner(FakeClient):
         return wrap(description, self._key)
 
     def lets_in(self, user: PublicKey) -> None:
-        """Publish a description that lists a user, and send the answer that carries it."""
+        """Publish a description that lists a user, and send an answer with the description to the
+        user."""
         self.members[user] = None
         self._answer(user, accepted=True)
         self.publishes()
 
     def rejects(self, user: PublicKey) -> None:
-        """Answer that a user is not admitted."""
+        """Send a user the answer that the user is not admitted."""
         self._answer(user, accepted=False)
 
     def removes(self, user: PublicKey) -> None:
@@ -171,7 +174,7 @@ class FakeOwner(FakeClient):
         self.publishes()
 
     def hear(self, message: WakuMessage, shard: str) -> None:
-        """Receive a message that a node relayed, except own ones."""
+        """Receive a Waku message that a node relayed, except the owner's own messages."""
         if message.content_topic != self.community.description_topic.content_topic:
             super().hear(message, shard)
 

@@ -1,4 +1,4 @@
-"""A user of a bot's chats in a test."""
+"""Scripted user of a bot's chats in a test."""
 
 from dataclasses import replace
 from hashlib import sha256
@@ -20,27 +20,27 @@ from .fake_direct import FakeDirect
 from .unanswered import Mark
 
 SETTLE_S: Final = 1.0
-"""Virtual time that passes after an action of a user, in which the bot reacts (s)."""
+"""Virtual time after an action of a user, in which the bot reacts (s)."""
 ANSWER_S: Final = 60.0
 
 
 class Chats(Protocol):
-    """Parts of the test that a user needs: time, chats, and the bot's answers."""
+    """Parts of the test that a user needs, which are time, chats, and the bot's answers."""
 
     def now_ms(self) -> int:
-        """Return the time, in milliseconds since 1970."""
+        """Return the current virtual time (ms since 1970)."""
 
     def next_clock(self) -> int:
-        """Return the clock for a user's present action."""
+        """Return the logical clock for a user's next action."""
 
     def wait(self) -> None:
-        """Let the time `SETTLE_S` pass."""
+        """Let the virtual time `SETTLE_S` pass."""
 
     def room(self, channel: str | None) -> Room:
-        """Return a chat of the bot: the named one, or the first."""
+        """Return the chat of the bot with the given name, or the bot's first chat."""
 
     def seal(self, payload: Payload, room: Room, key: PrivateKey) -> Outgoing:
-        """Return the Waku payload for a user's message in a chat."""
+        """Return the Waku payload with a user's message in a chat."""
 
     def publish(self, message: WakuMessage, *, settle: bool = True) -> None:
         """Publish a message on the bot's shard."""
@@ -49,7 +49,7 @@ class Chats(Protocol):
         """Return the bot's answers to a message."""
 
     def mark(self) -> Mark:
-        """Return a moment, for `why_unanswered`."""
+        """Return the present moment of the test, for `why_unanswered`."""
 
     def why_unanswered(self, text: str, since: Mark) -> str:
         """Return the reason why the bot did not answer a message that was written after a
@@ -60,12 +60,13 @@ class Chats(Protocol):
 
 
 def key_of(name: str) -> PrivateKey:
-    """Return the key of a user in a test. It depends only on the name, and is not secret."""
+    """Return the private key of a user in a test. The key depends only on the user's name, and is
+    not secret."""
     return PrivateKey(sha256(f"BotTester {name}".encode()).digest())
 
 
 class FakeUser:
-    """A user in a test."""
+    """Scripted user in a test of a bot."""
 
     def __init__(self, tester: Chats, name: str, key: PrivateKey) -> None:
         self.name = name
@@ -80,7 +81,8 @@ class FakeUser:
     def says(
         self, text: str, *, channel: str | None = None, to: str = "", settle: bool = True
     ) -> MessageId:
-        """Write a message, perhaps as an answer to another. Return its id."""
+        """Write a message, perhaps as an answer to another message. `says` returns the id of the
+        message."""
         room = self._tester.room(channel)
         return self.does(payload_builders.message(room, text, response_to=to), room, settle=settle)
 
@@ -100,7 +102,7 @@ class FakeUser:
         raise AssertionError(f"the bot did not answer {text!r} of {self.name}: {why}")
 
     def edits(self, message_id: str, text: str, *, channel: str | None = None) -> None:
-        """Give a message another text."""
+        """Replace the text of a message that the user wrote."""
         room = self._tester.room(channel)
         self.does(payload_builders.edit(room, message_id, text), room)
 
@@ -116,12 +118,12 @@ class FakeUser:
         retracted: bool = False,
         channel: str | None = None,
     ) -> None:
-        """React to a message, or take the reaction back."""
+        """React to a message with an emoji, or take the reaction back."""
         room = self._tester.room(channel)
         self.does(payload_builders.reaction(room, message_id, reaction, retracted), room)
 
     def does(self, make: Make, room: Room, *, settle: bool = True) -> MessageId:
-        """Publish any payload of a chat. Return its id."""
+        """Publish a chat message with any payload, and return its id."""
         now_ms = self._tester.now_ms()
         payload: Payload = make(self._tester.next_clock(), now_ms)
         if isinstance(payload, ChatMessage):

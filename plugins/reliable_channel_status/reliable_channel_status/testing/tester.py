@@ -1,11 +1,11 @@
-"""`BotTester`: a bot, an embedded node and scripted users in virtual time, for authors of bots.
+"""`BotTester` runs a bot, an embedded node and scripted users in virtual time, for tests of bots.
 
     def test_ping() -> None:
         with BotTester(bot) as tester:
             assert tester.user("Alice").asks("!ping") == "pong"
 
-Everything runs: keys, envelopes, the node's REST API, and the bot's loops. Only time is virtual, so
-an hour passes at once. The bot's own key, state and node are not used.
+Keys, envelopes, the node's REST API and the bot's loops are all real. Only the time is virtual, so
+an hour passes at once. The test does not use the bot's own key, state or node.
 """
 
 import asyncio
@@ -45,16 +45,16 @@ from .virtual_time import VirtualTimeLoop, ended, over
 
 START_MS: Final = 1_700_000_000_000
 IDLE_S: Final = 60.0
-"""Shortest time between two looks without a publication."""
+"""Minimum virtual time between two reads of the node without a publication."""
 FOR_EVER_S: Final = 1e9
 CHANNEL: Final = "00000000-0000-4000-8000-000000000001"
-"""Chat in which users write if the bot is in all channels."""
+"""Channel in which users write if the bot is in all channels."""
 
 T = TypeVar("T")
 
 
 class BotTester:
-    """Context of a bot under test. Use it in `with`.
+    """Context of a bot under test. `BotTester` is used in a `with` statement.
 
     Args:
         bot: as its author made it; it must not run yet.
@@ -123,11 +123,11 @@ class BotTester:
     # -- time -------------------------------------------------------------------------------------
 
     def now_ms(self) -> int:
-        """Return the time (ms since 1970)."""
+        """Return the current virtual time (ms since 1970)."""
         return self._start_ms + round(self._loop.time() * 1000)
 
     def wait(self, seconds: float = SETTLE_S) -> None:
-        """Let time pass.
+        """Let some virtual time pass.
 
         Raises:
             Exception: what ended the bot.
@@ -164,7 +164,7 @@ class BotTester:
             self._runner.close()
 
     def start(self) -> None:
-        """Start the bot with its memory of earlier runs."""
+        """Start the bot with the memory of its earlier runs."""
         self._memory = BotMemory(self._store, self.key.public_key, self.now_ms())
         self._task = self._loop.create_task(
             self._serve(
@@ -180,13 +180,14 @@ class BotTester:
         self.wait()
 
     def stop(self) -> None:
-        """Stop the bot in good order. Nothing happens if it does not run."""
+        """Stop the bot in good order. If the bot does not run, `stop` does nothing."""
         self.bot.stop()
         self._news.set()
         self._end(ended)
 
     def crash(self) -> None:
-        """End the bot at once. Its written memory stays."""
+        """End the bot at once, as a crash does. After a crash, the memory that the bot wrote
+        stays."""
         if self._task is not None:
             self._task.cancel()
         self._end(over)
@@ -198,12 +199,12 @@ class BotTester:
             self._memory.close()
 
     def forget(self) -> None:
-        """Let the stopped bot start without memory the next time."""
+        """Let the stopped bot start without memory at its next start."""
         self.restore(MemoryStateStore())
         self._channel_stores = {}
 
     def restore(self, store: StateStore) -> None:
-        """Let the stopped bot start with another state the next time."""
+        """Let the stopped bot start with another state at its next start."""
         self._store = store
 
     @property
@@ -211,11 +212,12 @@ class BotTester:
         return self.key.public_key
 
     def node_client(self) -> WakuClient:
-        """Return a client of the bots' node, which the caller closes."""
+        """Return a client of the bot's node, which the caller must close."""
         return WakuClient("http://node", app=self.node.app)
 
     def starts(self, bot: StatusBot, name: str) -> PublicKey:
-        """Start a second bot at the same node, which runs until the test ends. Return its key."""
+        """Start a second bot at the same node, which runs until the test ends. `starts` returns the
+        public key of the second bot."""
         key = key_of(name)
         memory = BotMemory(MemoryStateStore(), key.public_key, self.now_ms())
         self._others[bot] = self._loop.create_task(self._serve(bot, key, memory))
@@ -226,12 +228,13 @@ class BotTester:
     # -- users ------------------------------------------------------------------------------------
 
     def user(self, name: str, key: PrivateKey | None = None) -> FakeUser:
-        """Return a user in the chats. The same name means the same person."""
+        """Return a scripted user in the bot's chats. Each call with the same name returns the same
+        user."""
         return FakeUser(self, name, key or key_of(name))
 
     def direct(self, name: str, key: PrivateKey | None = None, *, device: str = "") -> FakeDirect:
-        """Return a user's direct messages with the bot, by one device. The same name means the same
-        person.
+        """Return a user's direct messages with the bot, from one device. Each call with the same
+        name returns the same user.
 
         Args:
             name: of the user.
@@ -255,8 +258,8 @@ class BotTester:
         token_permissions: Sequence[CommunityTokenPermission] = (),
         identity: PrivateKey | None = None,
     ) -> FakeOwner:
-        """Return the owner of a community. It has the community's key, and accepts and refuses
-        members as clients do."""
+        """Return the scripted owner of a community. The owner has the community's key, and accepts
+        and refuses members as clients do."""
         community = Community(key.public_key)
         rooms = [room.name for room in self.bot.rooms if room.community == community]
         owner = FakeOwner(
@@ -280,8 +283,8 @@ class BotTester:
         versions: Sequence[WakuVersion | None] = (1,),
         key: PrivateKey | None = None,
     ) -> FakeClient:
-        """Return the client of a member, which shows and refuses messages as real clients do. With
-        the member's key it also reads encrypted channels."""
+        """Return the scripted client of a member, which shows and refuses messages as real clients
+        do. With the member's key, the client also reads encrypted channels."""
         topics = self.bot.rooms.topics
         client = FakeClient(self, community, topics, shards=shards, versions=versions, key=key)
         for message in self.relayed:  # as it would fetch them from Store
@@ -292,14 +295,14 @@ class BotTester:
     def publish(
         self, message: WakuMessage, *, shard: PubsubTopic | None = None, settle: bool = True
     ) -> None:
-        """Publish any Waku message: where the bot writes, or on another shard."""
+        """Publish any Waku message, by default on the shard where the bot writes."""
         self._do(self._client.relay_publish(str(shard or self._shard), message))
         self._news.set()
         if settle:
             self.wait()
 
     def said(self, channel: str | None = None) -> list[ChatMessage]:
-        """Return the bot's messages so far, of one channel or of all."""
+        """Return the messages that the bot has written, in one channel or in all."""
         room = None if channel is None else self.bot.rooms.named(channel)
         return [
             received.payload
@@ -314,7 +317,7 @@ class BotTester:
         return [message.text for message in self.said() if message.response_to == message_id]
 
     def mark(self) -> Mark:
-        """Return a moment for `why_unanswered`."""
+        """Return the present moment of the test, for `why_unanswered`."""
         reporter = self.bot.reporter
         return Mark(reporter.logged, runs(reporter), len(self.heard))
 
@@ -326,18 +329,19 @@ class BotTester:
         return why_unanswered(text, since, self.bot, self.public_key, self.heard)
 
     def room(self, channel: str | None = None) -> Room:
-        """Return a chat of the bot: the named one, or the first."""
+        """Return the chat of the bot with the given name, or the bot's first chat."""
         if channel is not None:
             return self.bot.rooms.named(channel)
         return next(iter(self.bot.rooms), None) or self.bot.rooms.named(CHANNEL)
 
     def next_clock(self) -> int:
-        """Return the clock for a user's present action."""
+        """Return the logical clock for a user's next action."""
         self._clock = max(self.now_ms(), self._clock + 1)
         return self._clock
 
     def seal(self, payload: Payload, room: Room, key: PrivateKey) -> Outgoing:
-        """Return the payload for a user's message in a chat, inside SDS if the bot uses it."""
+        """Return the Waku payload with a user's message in a chat, inside SDS if the bot uses
+        SDS."""
         now_ms, sealer = self.now_ms(), Sealer(key)
         if room.community is None or self.bot.options.reliability == "plain":
             return sealer.seal(payload, room.topic, now_ms)

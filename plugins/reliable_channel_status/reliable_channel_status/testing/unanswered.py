@@ -1,4 +1,4 @@
-"""Explanation of a missing answer, for the bot's author, from the log and the called functions."""
+"""Explanation why a bot did not answer in a test, from the log and the called functions."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -26,12 +26,12 @@ EVENTS: Final = {
     "publish_failed": "the node did not take what the bot said: {why}",
     "unpublishable": "the node refused what the bot said: {why}",
 }
-"""Meaning of log records for a user that waits for an answer."""
+"""Explanations of log records for a user that waits for an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Moment of a test."""
+    """Moment of a test, for later comparison."""
 
     logged: int
     ran: Counter[str]
@@ -39,14 +39,14 @@ class Mark:
 
 
 def runs(reporter: Reporter) -> Counter[str]:
-    """Return how often each function ended."""
+    """Return the number of ended calls of each function."""
     return Counter({of: n for (name, of), n in reporter.counts.items() if name == "handlers_run"})
 
 
 def why_unanswered(
     text: str, since: Mark, bot: StatusBot, me: PublicKey, heard: Sequence[Received]
 ) -> str:
-    """Return the reason why a message was not answered.
+    """Return the reason why the bot did not answer a message.
 
     Args:
         text: of the message.

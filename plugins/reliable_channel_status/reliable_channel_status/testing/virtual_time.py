@@ -1,7 +1,7 @@
-"""Event loop whose time passes only when nothing is left to do. An hour of sleep takes no time.
+"""Event loop whose time passes only when nothing is left to do. An hour of sleep in the virtual
+loop takes no real time.
 
-It suits programs that wait for nothing outside the process, because its time would not wait for a
-socket.
+The loop is only for programs without I/O, because its time would not wait for a socket.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class NothingWillHappen(RuntimeError):
-    """Every task waits for another, and no timer is left."""
+    """Error that every task waits for another task, and no timer is left."""
 
 
 class _Jumping(selectors.DefaultSelector):
@@ -28,7 +28,7 @@ class _Jumping(selectors.DefaultSelector):
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """asyncio with virtual time, which begins at 0."""
+    """Event loop of asyncio with virtual time, which begins at 0."""
 
     def __init__(self) -> None:
         self._jumping = _Jumping()
@@ -39,7 +39,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
 
 async def over(task: "asyncio.Task[None]") -> None:
-    """Wait for the end of a task, also one that fails."""
+    """Wait for the end of a task, even if the task fails."""
     await asyncio.wait([task])
     if not task.cancelled():
         task.exception()

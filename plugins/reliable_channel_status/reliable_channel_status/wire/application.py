@@ -1,8 +1,8 @@
-"""Layers that name author and type of a payload: `ApplicationMetadataMessage` and
+"""Layers that name the author and the type of a payload, `ApplicationMetadataMessage` and
 `ProtocolMessage`.
 
-DIVERGES: 62/STATUS-PAYLOADS prints a `StatusProtocolMessage` with fields 4001 and 4002, and
-SHA3-256 for the signature. status-go has the fields of `status.proto` and Keccak-256.
+DIVERGES from 62/STATUS-PAYLOADS, which has fields 4001 and 4002 and signs with SHA3-256. status-go
+has the fields of `status.proto` and signs with Keccak-256.
 """
 
 from typing import Final
@@ -24,7 +24,8 @@ WITHOUT_PROTOCOL_LAYER: Final = frozenset(
         PayloadType.COMMUNITY_ENCRYPTION_KEYS_REQUEST,
     }
 )
-"""Types that status-go sends without a `ProtocolMessage` around them (`SkipEncryptionLayer`)."""
+"""Payload types that status-go sends without a `ProtocolMessage` around them
+(`SkipEncryptionLayer`)."""
 IGNORED: Final = frozenset(
     {
         PayloadType.CONTACT_CODE_ADVERTISEMENT,
@@ -32,11 +33,12 @@ IGNORED: Final = frozenset(
         PayloadType.COMMUNITY_PUBLIC_SHARD_INFO,
     }
 )
-"""Types that each client broadcasts about itself, in every community. The bot ignores them."""
+"""Payload types that each client broadcasts about itself in every community. The bot ignores
+payloads that clients broadcast about themselves."""
 
 
 def message_id(signer: PublicKey, data: bytes) -> MessageId:
-    """Return the id of a message, from its author and the whole encoded
+    """Return a message's id, a hash of its author and the whole encoded
     `ApplicationMetadataMessage`."""
     return MessageId(f"0x{keccak256(signer.uncompressed + data).hex()}")
 
@@ -56,7 +58,7 @@ def wrap(payload: Payload, key: PrivateKey) -> SignedPayload:
 
 
 def unwrap(data: bytes) -> SignedPayload | Ignored | Refused:
-    """Read a signed payload and recover its author."""
+    """Read a signed payload and recover its author from the signature."""
     message = status_pb2.ApplicationMetadataMessage()
     if not parsed(message, data) or not message.payload:
         return Refused(
@@ -81,8 +83,8 @@ def unwrap(data: bytes) -> SignedPayload | Ignored | Refused:
 
 
 def to_protocol(signed: SignedPayload, installation_id: str = "") -> bytes:
-    """Return the bytes that are segmented and encrypted. If status-go uses a `ProtocolMessage` for
-    the type, they are inside one.
+    """Return the bytes of a signed payload that are segmented and encrypted. For types that
+    status-go sends in a `ProtocolMessage`, the bytes are a `ProtocolMessage`.
 
     Raises:
         ValueError: an `installation_id` that is not Unicode.
@@ -93,7 +95,7 @@ def to_protocol(signed: SignedPayload, installation_id: str = "") -> bytes:
 
 
 def in_protocol(data: bytes, installation_id: str = "") -> bytes:
-    """Return a `ProtocolMessage` around a public message.
+    """Return a `ProtocolMessage` that contains a public message.
 
     Raises:
         ValueError: an `installation_id` that is not Unicode.
@@ -104,8 +106,8 @@ def in_protocol(data: bytes, installation_id: str = "") -> bytes:
 
 
 def from_protocol(data: bytes) -> bytes | Refused:
-    """Return the bytes for `unwrap`. Bytes without a `ProtocolMessage` are returned unchanged, as
-    in status-go, because some payloads have none."""
+    """Return the bytes that `unwrap` reads. Like status-go, `from_protocol` returns bytes without a
+    `ProtocolMessage` unchanged."""
     message = status_pb2.ProtocolMessage()
     if not parsed(message, data):
         return data

@@ -1,8 +1,8 @@
-"""Ids of chats: public ones, and communities with their channels and topics.
+"""Ids and topics of public chats, communities and their channels.
 
-DIVERGES: 56/STATUS-COMMUNITIES hashes other texts for some topics, and has one universal topic for
-all channels. status-go of 2024 gives each channel its own topic. The ids here are those of the
-code.
+DIVERGES from 56/STATUS-COMMUNITIES, which hashes other texts for topics and has no channel topics.
+status-go of 2024 gives each channel a topic of its own. The ids in this module are those of
+status-go's code.
 """
 
 import re
@@ -13,7 +13,7 @@ from .keys import COMPRESSED_BYTES, PublicKey
 from .topics import Topic
 
 Derivation: TypeAlias = Literal["universal", "per-channel"]
-"""Derivation of the topics of a community's channels: one for all, or one for each."""
+"""Kind of topic for a community's channels, either one for all channels or one for each channel."""
 
 UNIVERSAL_SUFFIX: Final = "-memberUpdate"
 COMMUNITY_ID_LENGTH: Final = 2 + 2 * COMPRESSED_BYTES
@@ -23,14 +23,14 @@ _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 @dataclass(frozen=True, slots=True)
 class Community:
-    """Community, whose id is its compressed public key in hex after `0x`."""
+    """Community, whose id is `0x` and its compressed public key in hex."""
 
     public_key: PublicKey
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the community of an id, a public key or an invite link. A key is hex, compressed
-        or not, with or without `0x`, or `zQ3sh…`. A link has the form
+        """Return the community with an id, a public key or an invite link. A public key is hex,
+        compressed or not, with or without `0x`, or `zQ3sh…`. An invite link has the form
         `https://status.app/c/…#zQ3sh…`.
 
         Raises:
@@ -47,11 +47,11 @@ class Community:
 
     @property
     def id(self) -> str:
-        """Id of the community: `0x02…` or `0x03…`."""
+        """Id of the community, which begins with `0x02` or `0x03`."""
         return f"0x{self.public_key.compressed.hex()}"
 
     def channel_id(self, channel: str) -> str:
-        """Return the `chat_id` of a channel: the community's id directly followed by the channel's
+        """Return the `chat_id` of a channel, which is the community's id followed by the channel's
         uuid.
 
         Raises:
@@ -65,7 +65,7 @@ class Community:
         return self.id + uuid
 
     def owns(self, chat_id: str) -> bool:
-        """Return True if the id is the id of one of its channels."""
+        """Return True if a chat id is that of a channel of the community."""
         return chat_id.startswith(self.id) and bool(_UUID.fullmatch(chat_id, len(self.id)))
 
     def channel_topic(self, channel: str, derivation: Derivation = "universal") -> Topic:
@@ -79,17 +79,17 @@ class Community:
 
     @property
     def universal_topic(self) -> Topic:
-        """Topic of all channels and of membership."""
+        """Topic of all channels and of membership messages."""
         return Topic(self.id + UNIVERSAL_SUFFIX)
 
     @property
     def description_topic(self) -> Topic:
-        """Topic on which the owner publishes the description."""
+        """Topic on which the community's owner publishes the description."""
         return Topic(self.id)
 
     @property
     def requests_topic(self) -> Topic:
-        """Topic of requests to join, which are encrypted for the community's key by ECIES."""
+        """Topic of requests to join, which ECIES encrypts for the community's key."""
         return Topic(self.public_key.uncompressed.hex())
 
     @property
@@ -99,12 +99,12 @@ class Community:
 
     @property
     def magnetlinks_topic(self) -> Topic:
-        """Topic of links to archives of the history."""
+        """Topic of links to archives of the community's history."""
         return Topic(f"{self.id}-magnetlinks")
 
     @property
     def shard_info_topic(self) -> Topic:
-        """Topic that tells the shard of the community."""
+        """Topic of messages that tell the community's shard."""
         return Topic(f"{self.id}-shard-info")
 
     def __str__(self) -> str:
@@ -112,8 +112,8 @@ class Community:
 
 
 def carries(topic: Topic, chat_id: str) -> bool:
-    """Return True if messages of a chat travel on the topic: its own or its community's universal
-    one."""
+    """Return True if messages of a chat use the topic of the chat or the universal topic of its
+    community."""
     if topic.id == chat_id:
         return True
     community_id, uuid = chat_id[:COMMUNITY_ID_LENGTH], chat_id[COMMUNITY_ID_LENGTH:]
@@ -126,17 +126,18 @@ def contact_code_topic(public_key: PublicKey) -> Topic:
 
 
 def negotiated_topic_id(public_key: PublicKey) -> str:
-    """Return the name under which clients store a negotiated topic. It is not on the wire. Content
-    topic and key both come from the shared secret in hex, so listen to `Topic(secret.hex())`."""
+    """Return the name under which clients store a negotiated topic. The name of the negotiated
+    topic is not sent. The shared secret gives the content topic and the key, so listen to
+    `Topic(secret.hex())`."""
     return f"{public_key.hex}-negotiated"
 
 
 def personal_discovery_topic(public_key: PublicKey) -> Topic:
-    """Return the topic of messages that are encrypted for a user by ECIES."""
+    """Return the topic of messages that ECIES encrypts for a user."""
     return Topic(f"contact-discovery-{public_key.uncompressed.hex()}")
 
 
 def partitioned_topic(public_key: PublicKey) -> Topic:
-    """Return the discovery topic of a user, one of 5000."""
+    """Return the discovery topic of a user, one of 5,000 topics."""
     x = int.from_bytes(public_key.uncompressed[1:33])
     return Topic(f"contact-discovery-{x % DISCOVERY_PARTITIONS}")

@@ -1,7 +1,8 @@
-"""Conversion of payloads to protobuf and back. Only this module uses generated code of payloads.
+"""Conversion of payloads to protobuf messages and back. Only this module uses the generated
+protobuf code of payloads.
 
-A dataclass and its message have the same name, and so have their fields. The annotation of a field
-determines its content, and is read once for each class.
+A dataclass has the same name as its protobuf message, and the same field names. The annotation of a
+dataclass field determines its encoding, and is read once for each class.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -59,10 +60,10 @@ PAYLOADS: Final[dict[PayloadType, type[Payload]]] = {
     PayloadType.COMMUNITY_ENCRYPTION_KEYS_REQUEST: CommunityEncryptionKeysRequest,
 }
 MAX_PARTS: Final = 2_000
-"""Maximum number of elements of a repeated field. Clients send a few tens. An empty element has two
-bytes and costs as much as another."""
+"""Maximum number of elements of a repeated field. Clients send a few tens of elements. An empty
+element has two bytes, but needs as much memory as any other element."""
 UNKNOWN: Final = "unknown"
-"""Field of a dataclass for unknown message fields (`Extensible`)."""
+"""Name of the dataclass field for unknown message fields (`Extensible`)."""
 TYPES: Final[dict[type[Payload], PayloadType]] = {kind: name for name, kind in PAYLOADS.items()}
 
 
@@ -71,10 +72,11 @@ class _TooManyParts(Exception):
 
 
 def parsed(message: Message, data: bytes) -> bool:
-    """Read `data` into `message`. Return False if it is not protobuf, or another message.
+    """Read `data` into `message`. If `data` is not protobuf or is another message, `parsed` returns
+    False.
 
-    The type of a payload is not signed, so others may change it. If a field of one message has the
-    number of another's field but another wire type, protobuf would skip it.
+    The type of a payload is not signed, so a third party may change the type. protobuf would skip a
+    field of another message that has the same number but another wire type.
     """
     try:
         message.ParseFromString(data)
@@ -86,7 +88,7 @@ def parsed(message: Message, data: bytes) -> bool:
 
 
 def encode_payload(payload: Payload) -> bytes:
-    """Encode a payload as protobuf.
+    """Return a payload in its protobuf encoding.
 
     Raises:
         ValueError: a number outside its range, or a text that is not Unicode.
@@ -98,7 +100,7 @@ def encode_payload(payload: Payload) -> bytes:
 
 
 def decode_payload(payload_type: PayloadType, data: bytes) -> Payload | None:
-    """Read a payload, or return None if `data` has another type, or a field with too many elements.
+    """Return the payload in `data`, or None if it has another type or too many elements in a field.
 
     Raises:
         KeyError: no type that is read here (`PAYLOADS`).

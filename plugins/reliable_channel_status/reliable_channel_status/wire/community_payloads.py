@@ -1,7 +1,7 @@
-"""The payloads of communities, field by field as in status-go's protobuf.
+"""Payloads of communities, field by field as in status-go's protobuf.
 
-Members are keyed by their uncompressed public key (`PublicKey.hex`), channels by their uuid.
-Metadata of tokens and lists of an encrypted channel's members are kept without reading (`unknown`).
+Keys of maps are uncompressed public keys (`PublicKey.hex`) for members, and uuids for channels.
+Token metadata and member lists of encrypted channels are kept as unread bytes (`unknown`).
 """
 
 from collections.abc import Mapping
@@ -15,11 +15,11 @@ _AMOUNT_DIGITS = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extensible:
-    """Part of a description that newer clients may extend."""
+    """Part of a description that newer clients may extend with fields."""
 
     unknown: bytes = field(default=b"", repr=False)
-    """Encoded fields that are not read here. They are written unchanged, so that a control node
-    keeps them."""
+    """Encoded fields that the bot does not read. Unknown fields are written unchanged, so that a
+    control node keeps them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class Shard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommunityMember(Extensible):
-    """Permissions of a member."""
+    """Roles of a community's member."""
 
     roles: tuple[Role, ...] = ()
     last_update_clock: int = 0
@@ -54,7 +54,7 @@ class IdentityImage(Extensible):
 
     payload: bytes = b""
     source_type: int = 1
-    """Kind of the picture: 1 is an image in `payload`, 2 the avatar of an ENS name."""
+    """Kind of the picture, which is 1 for an image in `payload` and 2 for an ENS name's avatar."""
     image_format: ImageFormat = ImageFormat.UNKNOWN_IMAGE_FORMAT
 
 
@@ -70,13 +70,14 @@ class ChatIdentity(Extensible):
     color: str = ""
     emoji: str = ""
     first_message_timestamp: int = 0
-    """Seconds since 1970. 0 means unknown, 1 means none yet."""
+    """Time of the first message (seconds since 1970). The value 0 means that the time is unknown,
+    and 1 that there is no message yet."""
     customization_color: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommunityChat(Extensible):
-    """Channel of a community."""
+    """Channel in a Status community."""
 
     members: Mapping[str, CommunityMember] = field(default_factory=dict)
     permissions: CommunityPermissions | None = None
@@ -89,7 +90,7 @@ class CommunityChat(Extensible):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommunityCategory(Extensible):
-    """Category: a heading over channels."""
+    """Category of a community, which is a heading over channels."""
 
     category_id: str
     name: str = ""
@@ -98,29 +99,29 @@ class CommunityCategory(Extensible):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommunityAdminSettings(Extensible):
-    """Users with the rights of admins."""
+    """Users with the rights of a community's admins."""
 
     pin_message_all_members_enabled: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommunityBanInfo(Extensible):
-    """Way in which a member was banned."""
+    """Record of a ban, with the way in which the member was banned."""
 
     delete_all_messages: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenCriteria(Extensible):
-    """Tokens of which a user must own an amount."""
+    """Condition that a user owns an amount of certain tokens."""
 
     contract_addresses: Mapping[int, str] = field(default_factory=dict)
-    """Contract addresses by chain."""
+    """Contract addresses by the id of their blockchain."""
     type: TokenType = TokenType.UNKNOWN_TOKEN_TYPE
     symbol: str = ""
     name: str = ""
     amount: str = ""
-    """Amount of tokens. Deprecated: `amount_in_wei` replaced it."""
+    """Deprecated amount of tokens, which `amount_in_wei` replaced."""
     token_ids: tuple[int, ...] = ()
     ens_pattern: str = ""
     decimals: int = 0
@@ -137,13 +138,14 @@ class TokenCriteria(Extensible):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommunityTokenPermission(Extensible):
-    """Permission of users with some tokens. They must meet all of the criteria."""
+    """Permission of users that own certain tokens. A user must meet all criteria of the
+    permission."""
 
     id: str = ""
     type: TokenPermissionType = TokenPermissionType.UNKNOWN_TOKEN_PERMISSION
     token_criteria: tuple[TokenCriteria, ...] = ()
     chat_ids: tuple[str, ...] = ()
-    """Channels that the permission opens, if it concerns channels."""
+    """Channels that the permission opens, if it applies to channels."""
     is_private: bool = False
 
     def __str__(self) -> str:
@@ -161,17 +163,18 @@ class CommunityDescription(Extensible):
     identity: ChatIdentity | None = None
     chats: Mapping[str, CommunityChat] = field(default_factory=dict)
     ban_list: tuple[str, ...] = ()
-    """Banned members. Deprecated: `banned_members` replaced it."""
+    """Deprecated list of banned members, which `banned_members` replaced."""
     categories: Mapping[str, CommunityCategory] = field(default_factory=dict)
     archive_magnetlink_clock: int = 0
     admin_settings: CommunityAdminSettings | None = None
     intro_message: str = ""
     outro_message: str = ""
     encrypted: bool = False
-    """Deprecated data. `private_data` contains the parts for members with a key."""
+    """Deprecated flag of encrypted communities. `private_data` contains the encrypted parts for
+    members with a key."""
     tags: tuple[str, ...] = ()
     token_permissions: Mapping[str, CommunityTokenPermission] = field(default_factory=dict)
-    """Encrypted parts by key id. A part without an id is for all."""
+    """Permissions of users that own certain tokens, by permission id."""
     active_members_count: int = 0
     id: str = ""
     banned_members: Mapping[str, CommunityBanInfo] = field(default_factory=dict)
@@ -181,7 +184,7 @@ class CommunityDescription(Extensible):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RevealedAccount:
-    """Account whose tokens a user shows to be admitted."""
+    """Wallet account whose tokens a user reveals to be admitted."""
 
     address: str
     signature: bytes
@@ -191,7 +194,7 @@ class RevealedAccount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommunityRequestToJoin:
-    """Request to join. Its clock is in seconds."""
+    """Request of a user to join a community. The clock of a request to join is in seconds."""
 
     clock: int
     community_id: bytes
@@ -205,25 +208,26 @@ class CommunityRequestToJoin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommunityRequestToJoinResponse:
-    """Answer of the owner to a request."""
+    """Answer of a community's owner to a request to join."""
 
     clock: int
     accepted: bool
     community_id: bytes
     community: CommunityDescription | None = None
-    """Description of the community. Deprecated: newer clients put the signed description in
-    `community_description_protocol_message`."""
+    """Deprecated description of the community, which `community_description_protocol_message`
+    replaced."""
     grant: bytes = b""
     magnet_uri: str = ""
     protected_topic_private_key: bytes = field(default=b"", repr=False)
     shard: Shard | None = None
     community_description_protocol_message: bytes = b""
-    """Whole `ApplicationMetadataMessage`. `unwrap` reads it and returns the signer."""
+    """Whole `ApplicationMetadataMessage` with the signed description. `unwrap` reads the message
+    and returns its signer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommunityRequestToLeave:
-    """Notice that a member leaves."""
+    """Notice of a member that it leaves the community."""
 
     clock: int
     community_id: bytes
@@ -231,18 +235,18 @@ class CommunityRequestToLeave:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContactCodeAdvertisement:
-    """Name and picture of a user, for all readers of its contact code."""
+    """Name and picture of a user, for all readers of the user's contact code."""
 
     chat_identity: ChatIdentity | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommunityUserKicked:
-    """Notice of the owner that a member was removed from an encrypted community. The member does
-    not get the key of the description that says so."""
+    """Notice of the owner that a member was removed from an encrypted community. The removed member
+    needs the notice, because it cannot decrypt the next description."""
 
     clock: int
-    """Clock of that description, plus 1."""
+    """Clock of the description without the member, plus 1."""
     community_id: bytes
 
 
@@ -253,7 +257,8 @@ class CommunityEncryptionKeysRequest:
     community_id: bytes
     """Compressed public key of the community."""
     chat_ids: tuple[str, ...] = ()
-    """Uuids of the channels whose keys are missing. Empty for the keys of all."""
+    """Uuids of the channels whose keys are missing. An empty tuple requests the keys of all
+    channels."""
 
 
 def _decimal(digits: str, decimals: int) -> str:

@@ -1,7 +1,8 @@
-"""Messages of chats with their edits, deletions, pins and reactions. The last writer wins.
+"""Messages of chats with their edits, deletions, pins and reactions. Of several changes by an
+author, the change with the highest clock counts.
 
-The last change of each writer counts by its clock, in any order of arrival. A change of a message
-that is not here yet waits for it. There is no I/O and no clock.
+The result does not depend on the order in which changes arrive. A change of a message that has not
+arrived waits for the message. The module has no I/O and no clock.
 """
 
 from collections.abc import Callable
@@ -24,8 +25,7 @@ from .recent import Recent
 from .rules import review
 
 Privileged: TypeAlias = Callable[[PublicKey, str], bool]
-"""Function that returns True if a user may delete messages of others, and pin, in a chat
-(`chat_id`)."""
+"""Function that returns True if a user may pin messages, and delete others' messages, in a chat."""
 
 
 def everybody(signer: PublicKey, chat_id: str) -> bool:
@@ -40,7 +40,7 @@ def nobody(signer: PublicKey, chat_id: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConversationLimits:
-    """Limits of the memory. The oldest entries are evicted.
+    """Limits of the memory of chats. Beyond a limit, the oldest entries are evicted.
 
     Raises:
         ValueError: a limit below 1.
@@ -51,18 +51,24 @@ class ConversationLimits:
         int,
         Bound(1),
         Unit("messages"),
-        Doc("The messages that are not here, and for which edits, deletions or pins wait."),
+        Doc(
+            "Maximum number of messages that have not arrived and for which edits, deletions "
+            "or pins wait."
+        ),
     ] = 1_000
     waiting_for_one: Annotated[
         int,
         Bound(1),
         Unit("messages"),
-        Doc("""The edits, deletions and pins that wait for one message. Of each kind the last one of
-        each author is kept."""),
+        Doc("""Maximum number of edits, deletions and pins that wait for one message. Of each kind
+            of change, only the last one of each author is kept."""),
     ] = 16
     reactions: Annotated[int, Bound(1), Unit("reactions")] = 20_000
     fingerprints: Annotated[
-        int, Bound(1), Unit("fingerprints"), Doc("By which repetitions are known.")
+        int,
+        Bound(1),
+        Unit("fingerprints"),
+        Doc("Maximum number of payloads that are remembered to recognize repetitions."),
     ] = 50_000
 
     def __post_init__(self) -> None:
@@ -71,7 +77,7 @@ class ConversationLimits:
 
 @dataclass(frozen=True, slots=True)
 class MessageState:
-    """Message in its present form."""
+    """Present form of a message, with all its changes."""
 
     message_id: MessageId
     author: PublicKey
@@ -79,7 +85,7 @@ class MessageState:
     clock: int
     text: str
     edit_clock: int = 0
-    """Clock of the last edit (0: never edited)."""
+    """Clock of the message's last edit (0 if the message was never edited)."""
     is_deleted: bool = False
     is_pinned: bool = False
     pin_clock: int = 0
@@ -87,20 +93,20 @@ class MessageState:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A payload was accepted."""
+    """Result for a payload that was accepted."""
 
     received: Received
     before: MessageState | None = None
-    """Earlier form of the message that it changes. None for a new message."""
+    """Earlier form of the message that the payload changes. For a new message, `before` is None."""
     after: MessageState | None = None
-    """Present form of the message, with all changes that waited for it."""
+    """Present form of the message, with all changes that had waited for it."""
     refused: tuple[Refused, ...] = ()
-    """Changes that waited for the new message but may not change it."""
+    """Changes that had waited for the new message, but are not allowed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A payload changes a message that is not here, and waits for it."""
+    """Result for a payload that waits for the message that it changes."""
 
     received: Received
 
@@ -109,7 +115,7 @@ _Writer: TypeAlias = tuple[PublicKey, type[EditMessage | DeleteMessage | PinMess
 
 
 class Conversation:
-    """Messages of chats, with each user's rights over them.
+    """Messages of chats, with the rights of each user over each message.
 
     Args:
         is_privileged: whether a user may delete others' messages and pin.
@@ -135,12 +141,12 @@ class Conversation:
         self._other_ids: Recent[str, MessageId] = Recent(limits.fingerprints)
 
     def message(self, message_id: str) -> MessageState | None:
-        """Return a message in its present form, or None if it is not remembered."""
+        """Return the present form of a message, or None if the message is not remembered."""
         return self._messages.get(self._other_ids.get(message_id, message_id))
 
     def apply(self, received: Received, now_ms: int) -> Applied | Waiting | Refused:
-        """Add a payload of a chat, or return the reason for refusing it. Payloads without a chat
-        are accepted if their fields are valid and they are new."""
+        """Add a payload of a chat, or return the reason for refusing it. A payload without a chat
+        is accepted if it is new and its fields are valid."""
         if refused := review(received, now_ms):
             return refused
         first_id = self._seen.get(received.signed.fingerprint)

@@ -1,9 +1,9 @@
 """Diffie-Hellman on secp256k1 by libsecp256k1, in an eighth of OpenSSL's time.
 
-Both take the same time for every key. `coincurve` offers the function with only one hash. Status
-needs the coordinate itself, so a "hash" that copies it is passed through coincurve's binding. If
-that is impossible, for example under a policy against code generation at run time, OpenSSL computes
-the same.
+With both libraries, Diffie-Hellman takes the same time for every key. `coincurve` offers
+Diffie-Hellman only with a hash of the result. Status needs the coordinate itself, so this module
+passes a "hash" function that copies it. If passing the function fails, for example under a security
+policy, OpenSSL computes the coordinate.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ import coincurve
 
 X_BYTES: Final = 32
 Exchange: TypeAlias = Callable[[bytes, bytes], bytes]
-"""Function from a private and an uncompressed public key to the x coordinate of their shared
+"""Function from a private key and an uncompressed public key to the x coordinate of the shared
 point."""
 
 
@@ -28,7 +28,7 @@ def by_openssl(private: bytes, public: bytes) -> bytes:
 
 
 def by_libsecp256k1() -> Exchange | None:
-    """Return the function of libsecp256k1, or None if it cannot be used."""
+    """Return the function that uses libsecp256k1, or None if the library cannot be used."""
     try:
         binding = import_module("coincurve._libsecp256k1")
         context = import_module("coincurve.context").GLOBAL_CONTEXT

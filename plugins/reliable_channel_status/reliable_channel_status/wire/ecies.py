@@ -1,6 +1,6 @@
-"""ECIES of 26/WAKU2-PAYLOAD and devp2p: secp256k1, AES-128-CTR, HMAC-SHA-256.
+"""ECIES of 26/WAKU2-PAYLOAD and devp2p, with secp256k1, AES-128-CTR and HMAC-SHA-256.
 
-On the wire: the ephemeral public key (65), the iv (16), the ciphertext and the MAC (32).
+The encrypted bytes are the ephemeral public key (65), iv (16), ciphertext and MAC (32).
 """
 
 from collections.abc import Callable
@@ -24,8 +24,8 @@ _KEY_BYTES: Final = 16
 
 
 def encrypt(plain: bytes, receiver: PublicKey, *, random: Callable[[int], bytes]) -> bytes:
-    """Encrypt for a receiver. The ephemeral key comes from the operating system, the iv from
-    `random`."""
+    """Encrypt bytes for the owner of a public key. The ephemeral key comes from the operating
+    system, and the iv from `random`."""
     ephemeral = PrivateKey.generate()
     cipher_key, mac_key = _keys(ephemeral, receiver)
     iv = random(IV_BYTES)
@@ -35,7 +35,8 @@ def encrypt(plain: bytes, receiver: PublicKey, *, random: Callable[[int], bytes]
 
 
 def decrypt(sealed: bytes, key: PrivateKey) -> bytes | None:
-    """Decrypt. Return None if it was not encrypted for this key or was changed."""
+    """Decrypt bytes with a private key. If the bytes were changed or encrypted for another key,
+    `decrypt` returns None."""
     if len(sealed) <= OVERHEAD_BYTES:
         return None
     try:

@@ -1,7 +1,6 @@
 """Enumerations of Status payloads, with the names and numbers of status-go.
 
-Each accepts unknown numbers, because newer clients send them: `ContentType(77)` is
-`ContentType.UNKNOWN_77`.
+Each enumeration accepts unknown numbers of newer clients, as in `ContentType(77)`.
 """
 
 from enum import IntEnum
@@ -9,7 +8,7 @@ from typing import Final, Self
 
 
 class OpenEnum(IntEnum):
-    """Enumeration of protobuf 3, in which any number is a value."""
+    """Enumeration of protobuf 3, which accepts any number as a value."""
 
     @classmethod
     def _missing_(cls, value: object) -> Self | None:
@@ -22,7 +21,7 @@ class OpenEnum(IntEnum):
 
 
 class MessageType(OpenEnum):
-    """Kind of chat of a message."""
+    """Kind of the chat that a message belongs to."""
 
     UNKNOWN_MESSAGE_TYPE = 0
     ONE_TO_ONE = 1
@@ -34,7 +33,7 @@ class MessageType(OpenEnum):
 
 
 class ContentType(OpenEnum):
-    """Content of a chat message."""
+    """Kind of content of a chat message."""
 
     UNKNOWN_CONTENT_TYPE = 0
     TEXT_PLAIN = 1
@@ -58,7 +57,7 @@ class ContentType(OpenEnum):
 
 
 class ImageFormat(OpenEnum):
-    """Encoding of an image."""
+    """Encoding of an image in a message."""
 
     UNKNOWN_IMAGE_FORMAT = 0
     PNG = 1
@@ -68,7 +67,7 @@ class ImageFormat(OpenEnum):
 
 
 class AudioType(OpenEnum):
-    """Encoding of a recording."""
+    """Encoding of an audio recording in a message."""
 
     UNKNOWN_AUDIO_TYPE = 0
     AAC = 1
@@ -76,7 +75,7 @@ class AudioType(OpenEnum):
 
 
 class LinkType(OpenEnum):
-    """Target of a link."""
+    """Kind of a link's target, a page or an image."""
 
     LINK = 0
     IMAGE = 1
@@ -102,7 +101,7 @@ SIX_EMOJI: Final = {
     Reaction.SAD: "😢",
     Reaction.ANGRY: "😡",
 }
-"""Reactions with numbers, which every client reads."""
+"""Reactions that are sent as numbers, which every client reads."""
 
 
 class StatusType(OpenEnum):
@@ -116,7 +115,7 @@ class StatusType(OpenEnum):
 
 
 class Role(OpenEnum):
-    """Rights of a community's member besides writing."""
+    """Rights of a community's member beyond writing."""
 
     ROLE_NONE = 0
     ROLE_OWNER = 1
@@ -132,8 +131,8 @@ class ChannelRole(OpenEnum):
 
 
 class Access(OpenEnum):
-    """Rule for joining a community. DIVERGES: 56/STATUS-COMMUNITIES calls 1 NO_MEMBERSHIP and 3
-    ON_REQUEST."""
+    """Rule for joining a community. DIVERGES from 56/STATUS-COMMUNITIES, which calls 1
+    NO_MEMBERSHIP and 3 ON_REQUEST."""
 
     UNKNOWN_ACCESS = 0
     AUTO_ACCEPT = 1
@@ -151,7 +150,7 @@ class TokenType(OpenEnum):
 
 
 class TokenPermissionType(OpenEnum):
-    """Kind of a permission (`CommunityTokenPermission.Type`)."""
+    """Kind of a token permission (`CommunityTokenPermission.Type`)."""
 
     UNKNOWN_TOKEN_PERMISSION = 0
     BECOME_ADMIN = 1
@@ -163,7 +162,7 @@ class TokenPermissionType(OpenEnum):
 
     @property
     def lets_members_in(self) -> bool:
-        """True if only users with such a permission are admitted, once there is one."""
+        """True if a permission of this kind makes its holders members."""
         return self is TokenPermissionType.BECOME_MEMBER
 
 

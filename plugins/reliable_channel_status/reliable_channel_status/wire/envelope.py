@@ -1,8 +1,8 @@
-"""Envelope of 26/WAKU2-PAYLOAD, version 1: padding and signature, then AES-256-GCM or ECIES.
+"""Envelope of 26/WAKU2-PAYLOAD version 1, with padding, signature, and AES-256-GCM or ECIES.
 
-The plaintext has flags, the length of the payload (little-endian), and the payload. Random padding
-to a multiple of 256 bytes follows, and a signature over all of it. The kind of encryption is not on
-the wire.
+The plaintext has flags, the length of the payload (little-endian), and the payload. After the
+payload come random padding to a multiple of 256 bytes and a signature over all bytes. The envelope
+does not say which encryption it uses.
 """
 
 import os
@@ -17,9 +17,10 @@ from . import ecies
 from .keys import SIGNATURE_BYTES, PrivateKey, PublicKey, SymmetricKey, recover
 
 PADDING_BYTES: Final = 256
-"""Multiple of the padded length. An aligned length gets a whole block more."""
+"""Multiple to which the plaintext's length is padded. A plaintext of an exact multiple gets a whole
+block of padding."""
 MAX_PAYLOAD_BYTES: Final = 256**3 - 1
-"""Maximum payload, because the length of the length has two bits."""
+"""Maximum size of a payload, because two bits tell the size of its length field."""
 IV_BYTES: Final = 12
 TAG_BYTES: Final = 16
 
@@ -31,24 +32,26 @@ Random = Callable[[int], bytes]
 
 
 class EnvelopeError(Exception):
-    """Root of the errors of an envelope that does not open."""
+    """Base class of the errors of an envelope that cannot be opened."""
 
 
 class NotForThisKey(EnvelopeError):
-    """The envelope was encrypted with another key or changed on the way. The two look the same."""
+    """Error that the envelope was encrypted with another key, or changed on the way. An envelope
+    for another key cannot be distinguished from a changed envelope."""
 
 
 class MalformedEnvelope(EnvelopeError):
-    """The envelope was decrypted, so its sender has the key, but its content is not version 1."""
+    """Error that an envelope could be decrypted, but its content is not version 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """Content of an envelope."""
+    """Decrypted content of an envelope."""
 
     payload: bytes
     signer: PublicKey | None
-    """Signer of the envelope, if there is one. The author of the content also signs the content."""
+    """Signer of the envelope, or None if it is unsigned. The author of the content also signs the
+    content, apart from the envelope."""
 
 
 def seal_symmetric(
@@ -58,7 +61,8 @@ def seal_symmetric(
     *,
     random: Random = os.urandom,
 ) -> bytes:
-    """Encrypt for all owners of the key. Return ciphertext, tag and iv.
+    """Encrypt an envelope for all owners of a symmetric key. `seal_symmetric` returns ciphertext,
+    tag and iv.
 
     Raises:
         ValueError: the payload has 16 MiB or more.
@@ -130,7 +134,8 @@ def pack(payload: bytes, signer: PrivateKey | None = None, *, random: Random = o
 
 
 def unpack(plain: bytes) -> Opened:
-    """Read the plaintext of an envelope. Any padding is accepted, even none, as in go-waku.
+    """Read the payload and the signer from an envelope's plaintext. Like go-waku, `unpack` accepts
+    any padding, even none.
 
     Raises:
         MalformedEnvelope: a length that does not fit, or an invalid signature.

@@ -1,10 +1,11 @@
-"""Keys of groups, and the hash ratchet that encrypts with them, as in status-go. No I/O, no clock.
+"""Group keys, and the hash ratchet that encrypts with them, as in status-go. The module has no I/O
+and no clock.
 
-A group is a community or one of its channels. Message n of a key is encrypted with AES-256-GCM
-under the key hashed n times, and all members share the numbers. Members keep the key, so it has no
-forward secrecy. Only the next key protects the past and the future.
+A group is a community or a channel of a community. AES-256-GCM encrypts the n-th message with the
+group key, hashed n times. Members keep the group key, so the encryption has no forward secrecy.
+Only a new group key protects messages from owners of the old key.
 
-The module was checked with recorded bytes of a real client (`tests/vectors/data/status-ratchet`).
+Tests check the module with recorded bytes of a real client (`tests/vectors/data/status-ratchet`).
 """
 
 import json
@@ -23,38 +24,41 @@ from .envelope import IV_BYTES, TAG_BYTES, Random
 from .keys import KEY_BYTES, PrivateKey, PublicKey, keccak256
 
 MAX_SEQ_NO: Final = 100_000
-"""Maximum number of messages of one key (`maxHashRatchetSeqNoDelta` of status-go). Higher numbers
-are refused."""
+"""Maximum number of messages encrypted with one key (`maxHashRatchetSeqNoDelta` of status-go).
+Message numbers above the maximum are refused."""
 STRIDE: Final = 256
-"""Distance between kept hashes of a chain, and so the maximum cost of an old message."""
+"""Number of hash steps between stored hashes of a chain, which limits the cost of an old
+message."""
 TIMESTAMP_STEP_MS: Final = 10
-"""Lead of a new key's timestamp over the time (`keyBumpValue`)."""
+"""Time by which a new key's timestamp is ahead of the clock (`keyBumpValue`)."""
 MAX_KEYS: Final = 64
-"""Maximum number of kept keys of one group, those with the latest timestamps. status-go makes one
-every 48 hours, and at each removal."""
+"""Maximum number of stored keys of one group, those with the latest timestamps. status-go makes a
+new key every 48 hours, and at each removal of a member."""
 _SEALED_KEY_BYTES: Final = IV_BYTES + KEY_BYTES + TAG_BYTES
 _MAX_TIMESTAMP: Final = 2**63 - 1
 
 
 class NoGroupKey(ReliableChannelError, RuntimeError):
-    """The key of an encrypted community or channel has not arrived yet, or is used up."""
+    """Error that the key of an encrypted community or channel is missing or used up."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupKey:
-    """Key of a group.
+    """Encryption key of a group.
 
     Raises:
         ValueError: not 32 bytes, or no timestamp.
     """
 
     group_id: bytes
-    """Compressed public key of a community, or the `chat_id` of a channel in UTF-8."""
+    """Id of the group, which is a community's compressed public key or a channel's `chat_id` in
+    UTF-8."""
     timestamp_ms: int
-    """Time of creation. The latest key is used for writing."""
+    """Time when the key was created. New messages are encrypted with the key that was created
+    last."""
     key: bytes = field(repr=False)
     id: bytes = field(init=False)
-    """Id of the key in messages: Keccak-256 of group, timestamp and key."""
+    """Id of the key in messages, Keccak-256 of group, timestamp and key."""
 
     def __post_init__(self) -> None:
         if len(self.key) != KEY_BYTES:
@@ -66,14 +70,14 @@ class GroupKey:
 
     @property
     def deprecated_id(self) -> int:
-        """Return the id of the key in the oldest clients."""
+        """Id of the key for the oldest clients."""
         return self.timestamp_ms % 2**32
 
 
 def next_key(
     group_id: bytes, before: GroupKey | None, now_ms: int, *, random: Random = os.urandom
 ) -> GroupKey:
-    """Return a new key of a group, later than the previous one."""
+    """Return a new key of a group, with a later timestamp than the previous key."""
     timestamp_ms = now_ms + TIMESTAMP_STEP_MS
     if before is not None:
         timestamp_ms = max(timestamp_ms, before.timestamp_ms + 1)
@@ -82,17 +86,17 @@ def next_key(
 
 @dataclass(slots=True)
 class HeldKey:
-    """Key that is stored here."""
+    """Group key that this participant stores."""
 
     key: GroupKey
     sender: PublicKey | None
-    """Sender of the key. None for an own one."""
+    """User that sent the key. For a key that this participant created, `sender` is None."""
     is_trusted: bool
     written: int = 0
-    """Number of messages that were encrypted with it here."""
+    """Number of messages that this participant encrypted with the key."""
 
     def encode(self) -> bytes:
-        """Return the stored form of the key."""
+        """Return the key in a stored form."""
         document = {
             "group_id": self.key.group_id.hex(),
             "timestamp_ms": self.key.timestamp_ms,
@@ -118,14 +122,15 @@ class HeldKey:
 
 
 class Chain:
-    """Hashes of one key."""
+    """Chain of hashes of one group key."""
 
     def __init__(self, key: GroupKey) -> None:
         self._marks = [key.key]
         self._last = 0, key.key
 
     def hash_at(self, seq_no: int) -> bytes:
-        """Return the key of a message, in at most `STRIDE` steps, unless it is the furthest ahead.
+        """Return the key of the message with the given number, in at most `STRIDE` steps for
+        earlier numbers.
 
         Raises:
             ValueError: a number that no message of a key has.
@@ -144,7 +149,7 @@ class Chain:
         return value
 
     def encrypt(self, seq_no: int, plain: bytes, *, random: Random = os.urandom) -> bytes:
-        """Encrypt a message. Return ciphertext, tag and iv.
+        """Encrypt a message of the chain. `Chain.encrypt` returns ciphertext, tag and iv.
 
         Raises:
             ValueError: a number that no message of a key has.
@@ -153,7 +158,8 @@ class Chain:
         return AESGCM(self.hash_at(seq_no)).encrypt(iv, plain, None) + iv
 
     def decrypt(self, seq_no: int, sealed: bytes) -> bytes | None:
-        """Decrypt. Return None if another key encrypted it, or it was changed.
+        """Decrypt a message of the chain. If the message was changed or another key encrypted it,
+        `Chain.decrypt` returns None.
 
         Raises:
             ValueError: a number that no message of a key has.
@@ -171,7 +177,7 @@ class Chain:
 
 
 def write_keys(keys: Iterable[GroupKey]) -> status_pb2.HRKeys:
-    """Return the keys of a group, for one member."""
+    """Return the protobuf message with keys of a group, for one member."""
     return status_pb2.HRKeys(
         keys=[
             status_pb2.HRKey(
@@ -183,7 +189,7 @@ def write_keys(keys: Iterable[GroupKey]) -> status_pb2.HRKeys:
 
 
 def read_keys(group_id: bytes, raw: status_pb2.HRKeys) -> list[GroupKey]:
-    """Return the latest keys that a member was sent, at most `MAX_KEYS`.
+    """Return the latest group keys in a message to a member, at most `MAX_KEYS`.
 
     Raises:
         ValueError: one of another length, or without a timestamp.
@@ -195,7 +201,7 @@ def read_keys(group_id: bytes, raw: status_pb2.HRKeys) -> list[GroupKey]:
 def seal_for_members(
     key: GroupKey, sender: PrivateKey, members: Iterable[PublicKey], *, random: Random = os.urandom
 ) -> status_pb2.RekeyGroup:
-    """Return a key for all members in one message: for each, under the Diffie-Hellman with the
+    """Return a message with a group key, encrypted for each member by Diffie-Hellman with the
     sender."""
     rekey = status_pb2.RekeyGroup(timestamp=key.timestamp_ms)
     for member in members:
@@ -208,7 +214,7 @@ def seal_for_members(
 def open_for_member(
     group_id: bytes, rekey: status_pb2.RekeyGroup, sender: PublicKey, member: PrivateKey
 ) -> GroupKey | None:
-    """Return the key in such a message, or None if it has none for this member.
+    """Return the group key in a message to several members, or None if this member has no part.
 
     Raises:
         ValueError: what was encrypted for the member is no key.

@@ -1,7 +1,6 @@
-"""Keys of secp256k1 and of AES. `repr` does not show private keys.
+"""Keys of secp256k1 and of AES for Status messages. `repr` of a private key does not show the key.
 
-Points, Diffie-Hellman and the recoverable signatures by which Status identifies an author come from
-libsecp256k1 (`coincurve`).
+Points, Diffie-Hellman and recoverable signatures come from libsecp256k1 (`coincurve`).
 """
 
 import secrets
@@ -18,7 +17,8 @@ KEY_BYTES: Final = 32
 COMPRESSED_BYTES: Final = 33
 UNCOMPRESSED_BYTES: Final = 65
 SIGNATURE_BYTES: Final = 65
-"""Size of a signature: r, s and v. v is 0 or 1, or 27 or 28 in the specification."""
+"""Size of a signature, which consists of r, s and v (bytes). The last byte, v, is 0 or 1 in
+implementations, and 27 or 28 in the specification."""
 
 _V_OFFSET: Final = 27
 
@@ -30,20 +30,20 @@ _BASE58: Final = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
 
 def keccak256(data: bytes) -> bytes:
-    """Return Keccak-256, whose padding differs from SHA3-256."""
+    """Return the Keccak-256 hash of data, whose padding differs from SHA3-256."""
     return keccak.new(digest_bits=256, data=data).digest()
 
 
 @dataclass(frozen=True)
 class PublicKey:
-    """Point of secp256k1. Equal keys are equal points.
+    """Public key, which is a point of secp256k1. Public keys are equal if their points are equal.
 
     Raises:
         ValueError: 33 or 65 bytes that are no point, or another number of bytes.
     """
 
     uncompressed: bytes
-    """Bytes 04 and both coordinates. A compressed key is expanded."""
+    """Byte 04 and both coordinates of the point. The constructor expands a compressed key."""
 
     def __post_init__(self) -> None:
         data = bytes(memoryview(self.uncompressed))
@@ -57,7 +57,7 @@ class PublicKey:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the key of a text: hex, compressed or not, with or without `0x`, or `zQ3…`.
+        """Return the public key in a text, which is hex, with or without `0x`, or `zQ3…`.
 
         Raises:
             ValueError: it is none.
@@ -72,17 +72,17 @@ class PublicKey:
 
     @cached_property
     def compressed(self) -> bytes:
-        """Bytes 02 or 03 and one coordinate."""
+        """Byte 02 or 03 and the x coordinate of the point."""
         return bytes([2 + self.uncompressed[-1] % 2]) + self.uncompressed[1:COMPRESSED_BYTES]
 
     @cached_property
     def hex(self) -> str:
-        """Notation `0x04…`, by which Status names a user, also in mentions."""
+        """Public key as `0x04…`, by which Status names a user, also in mentions."""
         return f"0x{self.uncompressed.hex()}"
 
     @property
     def multibase(self) -> str:
-        """Notation `zQ3sh…`, in which clients show keys of users and communities, also in links."""
+        """Public key as `zQ3sh…`, which clients show for users and communities, also in links."""
         number, digits = int.from_bytes(_MULTICODEC + self.compressed), ""
         while number:
             number, digit = divmod(number, 58)
@@ -108,9 +108,10 @@ def _from_multibase(text: str) -> bytes:
 
 
 def recover(data: bytes, signature: bytes) -> PublicKey | None:
-    """Recover the signer of `data`. Return None if the signature is invalid.
+    """Return the public key that signed `data`. If the signature is invalid, `recover` returns
+    None.
 
-    Most signatures match some key, for any data: compare it with the key that you expect.
+    Most signatures match some key for any data, so compare the result with the expected key.
     """
     if len(signature) != SIGNATURE_BYTES:
         return None
@@ -129,7 +130,7 @@ def recover(data: bytes, signature: bytes) -> PublicKey | None:
 
 
 class PrivateKey:
-    """Private key of secp256k1 that `repr` and `str` do not show, and that is not pickled.
+    """Private key of secp256k1, which `repr` and `str` do not show and which cannot be pickled.
 
     Raises:
         ValueError: other than 32 bytes, or no number between 1 and the curve's order.
@@ -138,7 +139,7 @@ class PrivateKey:
     __slots__ = ("_signing", "public_key")
 
     public_key: PublicKey
-    """Public key, by which others know this one."""
+    """Public key that belongs to the private key."""
 
     def __init__(self, key: bytes) -> None:
         key = bytes(memoryview(key))  # refuses text and numbers
@@ -152,7 +153,7 @@ class PrivateKey:
 
     @classmethod
     def generate(cls) -> Self:
-        """Return a new key from the operating system's random source."""
+        """Return a new private key from the operating system's random source."""
         while True:
             try:
                 return cls(secrets.token_bytes(KEY_BYTES))
@@ -161,7 +162,8 @@ class PrivateKey:
 
     @classmethod
     def from_hex(cls, text: str) -> Self:
-        """Return the key from the hex text of `reveal().hex()`. White space is ignored.
+        """Return the private key from the hex text of `reveal().hex()`. White space in the hex text
+        is ignored.
 
         Raises:
             ValueError: other than 64 hexadecimal digits, or no key.
@@ -173,17 +175,17 @@ class PrivateKey:
         return cls(key)
 
     def reveal(self) -> bytes:
-        """Return the bytes of the key, for storing."""
+        """Return the bytes of the private key, for storing."""
         return self._signing.secret
 
     def sign(self, data: bytes) -> bytes:
-        """Return the 65 bytes r, s and v over Keccak-256 of `data`, with v as implementations write
-        it: 0 or 1. The same data gives the same signature (RFC 6979)."""
+        """Return the 65 bytes r, s and v of a signature over Keccak-256 of `data`. The same data
+        always gets the same signature (RFC 6979)."""
         return self._signing.sign_recoverable(keccak256(data), hasher=None)
 
     def shared_secret(self, public_key: PublicKey) -> bytes:
-        """Return the x coordinate of the point that both keys share. Pass these 32 bytes through a
-        KDF."""
+        """Return the x coordinate of the point that a private and a public key share. The caller
+        passes the shared 32 bytes through a KDF."""
         return shared_x(self._signing.secret, public_key.uncompressed)
 
     def __repr__(self) -> str:
@@ -194,7 +196,7 @@ class PrivateKey:
 
 
 class SymmetricKey:
-    """AES-256 key that `repr` and `str` do not show, and that is not pickled.
+    """AES-256 key, which `repr` and `str` do not show and which cannot be pickled.
 
     Raises:
         ValueError: the key does not have 32 bytes, or all are zero, which go-waku refuses.
@@ -210,7 +212,7 @@ class SymmetricKey:
             raise ValueError("a key of zeros is none")
 
     def reveal(self) -> bytes:
-        """Return the bytes of the key."""
+        """Return the bytes of the AES-256 key."""
         return self._key
 
     def __eq__(self, other: object) -> bool:

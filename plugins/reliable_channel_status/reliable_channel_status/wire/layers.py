@@ -1,4 +1,4 @@
-"""Interfaces for opening encrypted direct messages and group messages."""
+"""Interfaces for decrypting direct messages and group messages."""
 
 from typing import Protocol
 
@@ -10,20 +10,21 @@ from .waiting import WaitingMessage
 
 
 class DirectLayer(Protocol):
-    """Opener of direct messages: `direct.Correspondence`."""
+    """Interface for decrypting direct messages, which `direct.Correspondence` implements."""
 
     @property
     def public_key(self) -> PublicKey:
-        """Receiver of the messages."""
+        """Public key of the user that receives direct messages."""
 
     def open(
         self, data: bytes, sender: PublicKey | None, timestamp_ms: int = 0
     ) -> DirectPayload | Refused | None:
-        """Open a `ProtocolMessage`. Return None if nothing in it is encrypted for devices."""
+        """Decrypt a `ProtocolMessage`. If nothing in the message is encrypted for devices, `open`
+        returns None."""
 
 
 class GroupLayer(Protocol):
-    """Opener of messages for groups: `GroupKeys`."""
+    """Interface for decrypting group messages, which `GroupKeys` implements."""
 
     def open(
         self,
@@ -33,16 +34,17 @@ class GroupLayer(Protocol):
         signer: PublicKey | None,
         is_ephemeral: bool,
     ) -> bytes | Refused | None:
-        """Open a `ProtocolMessage`. Return None if it is not for a group."""
+        """Decrypt a `ProtocolMessage` of a group. If the message is not for a group, `open` returns
+        None."""
 
     def learn(self, group_id: bytes, raw: HRKeys, sender: PublicKey) -> Refused | None:
         """Accept the keys of a group that a user sent."""
 
     def describe(self, received: Received) -> Received | Refused:
-        """Return a description with all parts that the keys here open."""
+        """Return a description with all parts that the participant's keys decrypt."""
 
     def take_ready(self) -> list[WaitingMessage]:
-        """Return the messages that waited for a key which has arrived."""
+        """Return messages that waited for a key which has arrived."""
 
     def done(self, waiting_id: bytes) -> None:
-        """Remove a waiting message that is handled."""
+        """Remove a waiting message, because it was handled."""

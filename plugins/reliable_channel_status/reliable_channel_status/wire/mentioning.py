@@ -1,4 +1,4 @@
-"""Mentions of users in a text: `@0x04…` of clients, `@zQ3sh…` of people, and everyone."""
+"""Mentions in a text, as `@0x04…` from clients, `@zQ3sh…` from people, or of all members."""
 
 import re
 from typing import Final
@@ -13,12 +13,13 @@ _EVERYONE: Final = re.compile(rf"{EVERYONE}(?![0-9A-Za-z])")
 
 
 def mention(public_key: PublicKey) -> str:
-    """Return the text for which clients show a user's name."""
+    """Return the text that clients show as a user's name."""
     return f"@{public_key.hex}"
 
 
 def mentions(text: str) -> tuple[PublicKey, ...]:
-    """Return the mentioned users, each once, in order. A mention without a valid key is skipped."""
+    """Return the users that a text mentions, each once, in order. A mention without a valid key is
+    skipped."""
     found: dict[PublicKey, None] = {}
     for match in _MENTION.finditer(text):
         try:
@@ -29,5 +30,5 @@ def mentions(text: str) -> tuple[PublicKey, ...]:
 
 
 def mentions_everyone(text: str) -> bool:
-    """Return True if all members are mentioned."""
+    """Return True if a text mentions all members."""
     return _EVERYONE.search(text) is not None

@@ -1,7 +1,7 @@
-"""Incoming path: from Waku messages to payloads. No I/O, no clock.
+"""Incoming path of a bot, from Waku messages to payloads. The module has no I/O and no clock.
 
-It reverses `sealing`. Any bytes end in a `Received`, an `Ignored` or a `Refused`. SDS is decoded
-everywhere.
+The incoming path reverses `sealing`. Any received bytes lead to a `Received`, an `Ignored` or a
+`Refused`. SDS messages are decoded in all chats.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -49,14 +49,15 @@ from .segments import STATUS_SEGMENTATION
 from .topics import Topic
 
 READ_VERSIONS: Final = (0, 1, None)
-"""Values of `version` that Status treats alike, because 26/WAKU2-PAYLOAD encrypts the payload in
-any case."""
+"""Values of `version` that Status treats alike, because all payloads are encrypted as in
+26/WAKU2-PAYLOAD."""
 MAX_RECEIVED_BYTES: Final = 1024 * 1024
-"""Maximum size of a message (`DefaultMaxMessageSize` of status-go). No client sends more."""
+"""Maximum size of a received message (`DefaultMaxMessageSize` of status-go). No Status client sends
+a larger message."""
 
 
 Outcome: TypeAlias = Received | Ignored | Refused
-"""Result for an arriving payload."""
+"""Result of an arriving payload."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class _Arrival:
 
 
 class Opener:
-    """Decrypts and reads Waku messages of some topics.
+    """Decrypts and reads Waku messages on the given topics.
 
     Args:
         topics: what is listened to at first; `listen` and `ignore` change it.
@@ -114,15 +115,15 @@ class Opener:
             self.listen(topic)
 
     def listen(self, topic: Topic) -> None:
-        """Open messages of a topic from now on. The key is derived here, not when a message
-        arrives."""
+        """Decrypt messages of a topic from now on. `listen` derives the topic's key, so that no
+        message waits for it."""
         _ = topic.key
         same = self._topics.setdefault(topic.content_topic, [])
         if topic not in same:
             same.append(topic)
 
     def ignore(self, topic: Topic) -> None:
-        """Stop opening messages of a topic."""
+        """Stop decrypting messages of a topic."""
         same = self._topics.get(topic.content_topic, [])
         if topic in same:
             same.remove(topic)
@@ -131,19 +132,20 @@ class Opener:
 
     @property
     def content_topics(self) -> tuple[str, ...]:
-        """Content topics to subscribe to."""
+        """Content topics to which the bot must subscribe."""
         return tuple(self._topics)
 
     def receive(self, message: WakuMessage, now_ms: int) -> list[Outcome]:
-        """Read a message. Return the payloads that it completes, or the reason for its refusal. The
-        result is empty while further segments are needed, for parity, and for sync messages of SDS.
-        Pass each message once (`waku.message_hash`), because a repeated segment counts for a
-        payload that was sent twice. `now_ms` must not go back."""
+        """Read a Waku message. `receive` returns the payloads that the message completes, or the
+        reason of a refusal. While segments are missing, and for parity and SDS sync messages, the
+        result is empty. Pass each message once (`waku.message_hash`), because a repeated segment
+        would count twice. The time `now_ms` must never decrease."""
         return list(self._received(message, now_ms))
 
     def waited(self) -> list[Outcome]:
-        """Read messages whose group keys arrived since the last call. Call it after `receive`, and
-        at the start. `GroupKeys.done` removes a handled one."""
+        """Read waiting messages whose group keys arrived since the last call. Call `waited` at the
+        start, and after each `receive`. `GroupKeys.done` removes a waiting message that was
+        handled."""
         if self._groups is None:
             return []
         outcomes: list[Outcome] = []
@@ -164,7 +166,7 @@ class Opener:
         return self._reassembler.next_deadline_ms()
 
     def on_deadline(self, now_ms: int) -> list[Refused]:
-        """Drop the segments that waited too long."""
+        """Drop segments that waited too long for the rest of their message."""
         return [r for o in self._reassembler.on_deadline(now_ms) for r in _refusals(o)]
 
     def _received(self, message: WakuMessage, now_ms: int) -> Iterator[Outcome]:
@@ -304,8 +306,7 @@ class Opener:
 
 
 def read_again(data: bytes, topic: Topic, *, is_private: bool = False) -> Outcome:
-    """Read a signed payload that arrived on a topic before, for example from the log of a
-    channel."""
+    """Read a signed payload that arrived on a topic earlier, for example from a channel's log."""
     return _read(data, _Arrival(topic, 0, None, is_private, False))
 
 

@@ -1,4 +1,5 @@
-"""Payloads of a bot's messages. Clock and time are added when they are sent."""
+"""Payloads of messages that a bot sends. The clock and the time of a payload are added when it is
+sent."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,14 +21,14 @@ from .payloads import (
 from .rooms import Room
 
 Make: TypeAlias = Callable[[int, int], ChatPayload]
-"""Function from clock and time (both ms) to a payload."""
+"""Function from the clock and the time (both ms) to a payload."""
 
 _CONTACT_SENT: Final = 2
 """`ContactRequestStateSent` of status-go."""
 
 
 def image_of(data: bytes) -> ImageMessage:
-    """Return an image as a payload: PNG, JPEG, GIF or WebP.
+    """Return the payload of an image, which is a PNG, JPEG, GIF or WebP file.
 
     Raises:
         ValueError: something else.
@@ -84,7 +85,7 @@ def contact_request(room: Room, text: str) -> Make:
 
 
 def edit(room: Room, message_id: str, text: str) -> Make:
-    """Return an edit: another text for an own message."""
+    """Return the payload of an edit, with a new text for an own message."""
     return lambda clock, _: EditMessage(
         clock=clock,
         text=text,
@@ -101,7 +102,7 @@ def deletion(room: Room, message_id: str) -> Make:
 
 
 def pin(room: Room, message_id: str, pinned: bool) -> Make:
-    """Return a pin of a message, or its removal."""
+    """Return the payload of a pin, or of the removal of a pin."""
     return lambda clock, _: PinMessage(
         clock=clock,
         chat_id=room.chat_id,
@@ -112,8 +113,8 @@ def pin(room: Room, message_id: str, pinned: bool) -> Make:
 
 
 def reaction(room: Room, message_id: str, kind: Reaction | str, retracted: bool) -> Make:
-    """React to a message, or take the reaction back. One of six reactions is sent by its number,
-    which older clients also read."""
+    """Return the payload of a reaction to a message, or of its retraction. The six standard
+    reactions are sent by number, because older clients read only numbers."""
     of_six = {emoji: number for number, emoji in SIX_EMOJI.items()}
     number = kind if isinstance(kind, Reaction) else of_six.get(kind)
     return lambda clock, _: EmojiReaction(
@@ -128,8 +129,8 @@ def reaction(room: Room, message_id: str, kind: Reaction | str, retracted: bool)
 
 
 MAX_IMAGE_BYTES: Final = 1_000_000
-"""Maximum size of an image. Clients make theirs smaller than 400 kB. A larger one slows the apps of
-readers."""
+"""Maximum size of an image in a message. Clients send images of less than 400 kB. A larger image
+slows the apps of its readers."""
 _MAGIC: Final = (
     (b"\x89PNG\r\n\x1a\n", ImageFormat.PNG),
     (b"\xff\xd8\xff", ImageFormat.JPEG),
@@ -138,7 +139,7 @@ _MAGIC: Final = (
 
 
 def image_format(data: bytes) -> ImageFormat:
-    """Return the format by the first bytes: PNG, JPEG, GIF or WebP.
+    """Return the format of an image, which is PNG, JPEG, GIF or WebP, from its first bytes.
 
     Raises:
         ValueError: something else.
@@ -152,7 +153,7 @@ def image_format(data: bytes) -> ImageFormat:
 
 
 def fitting(image: bytes, most: int = MAX_IMAGE_BYTES) -> bytes:
-    """Return an image of at most the given size: unchanged, or as a smaller JPEG by Pillow.
+    """Return an image of at most the given size, which Pillow converts to a smaller JPEG if needed.
 
     Raises:
         ValueError: it is larger, and Pillow is missing or cannot read it.

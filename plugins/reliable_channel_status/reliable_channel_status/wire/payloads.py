@@ -1,7 +1,7 @@
 """Payloads of chats and contacts, field by field as in status-go's protobuf.
 
-`rules.py` checks the fields of received messages. Unlisted fields are skipped, so payloads are
-passed on as their original bytes.
+`rules.py` checks the fields of received messages. Unlisted fields are not read, so payloads are
+forwarded as their original bytes.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ from .enums import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StickerMessage:
-    """Sticker of a pack."""
+    """Sticker of a sticker pack."""
 
     hash: str
     pack: int = 0
@@ -39,7 +39,7 @@ class StickerMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageMessage:
-    """Image. The images of an album share its id."""
+    """Image in a chat message. The images of an album have the same album id."""
 
     payload: bytes
     format: ImageFormat
@@ -51,7 +51,7 @@ class ImageMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AudioMessage:
-    """Recording in a message."""
+    """Audio recording in a chat message."""
 
     payload: bytes
     type: AudioType
@@ -60,10 +60,10 @@ class AudioMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BridgeMessage:
-    """Message that a bot brought from another network."""
+    """Message that a bridge copied from another network."""
 
     bridge_name: str
-    """Name of the network, shown beside the name of the author."""
+    """Name of the other network, shown beside the author's name."""
     user_name: str
     content: str
     user_avatar: str = ""
@@ -75,7 +75,7 @@ class BridgeMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContactRequestPropagatedState:
-    """State of a contact request on both sides."""
+    """State of a contact request, as known to each of the two users."""
 
     local_clock: int = 0
     local_state: int = 0
@@ -85,7 +85,7 @@ class ContactRequestPropagatedState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnfurledLink:
-    """Preview that the author's client made of a link in the text."""
+    """Preview of a link in the text, which the author's client made."""
 
     url: str
     title: str = ""
@@ -113,7 +113,7 @@ class ChatMessage:
     text: str
     chat_id: str
     response_to: str = ""
-    """Id of the message that this one answers."""
+    """Id of the message that this message answers."""
     ens_name: str = ""
     message_type: MessageType = MessageType.COMMUNITY_CHAT
     content_type: ContentType = ContentType.TEXT_PLAIN
@@ -123,7 +123,8 @@ class ChatMessage:
     community: bytes | None = None
     bridge_message: BridgeMessage | None = None
     display_name: str = ""
-    """Name that the author uses. Anybody may use any name."""
+    """Display name that the author uses. Display names are not unique, because any user may use any
+    name."""
     contact_request_propagated_state: ContactRequestPropagatedState | None = None
     unfurled_links: tuple[UnfurledLink, ...] = ()
     shard: Shard | None = None
@@ -139,7 +140,7 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EditMessage:
-    """Edit: a new text for a message of the same author."""
+    """Edit of a message by its author, with the new text."""
 
     clock: int
     text: str
@@ -160,7 +161,7 @@ class DeleteMessage:
     message_id: str
     message_type: MessageType = MessageType.COMMUNITY_CHAT
     deleted_by: str = ""
-    """Public key of the moderator."""
+    """Public key of the moderator that deleted the message."""
     grant: bytes = b""
 
 
@@ -177,7 +178,7 @@ class PinMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmojiReaction:
-    """Reaction to a message, or its retraction: one of six by number, or any emoji."""
+    """Reaction to a message, or its retraction, as a number or as any emoji."""
 
     clock: int
     chat_id: str
@@ -190,13 +191,14 @@ class EmojiReaction:
 
     @property
     def text(self) -> str:
-        """Emoji of the reaction in either form, or the name of an unknown number."""
+        """Emoji of the reaction, or the name of an unknown number."""
         return SIX_EMOJI.get(self.type) or self.emoji or self.type.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusUpdate:
-    """Presence of a user. Its clock is in seconds, unlike those of the other payloads."""
+    """Presence of a user, such as online. The clock of a presence is in seconds, unlike the clocks
+    of other payloads."""
 
     clock: int
     status_type: StatusType
@@ -205,7 +207,7 @@ class StatusUpdate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContactUpdate:
-    """Profile that a user shows to contacts."""
+    """Profile that a user sends to contacts."""
 
     clock: int
     ens_name: str = ""
@@ -219,10 +221,10 @@ class ContactUpdate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AcceptContactRequest:
-    """Acceptance of a contact request."""
+    """Acceptance of another user's contact request."""
 
     id: str
-    """Message id of the request."""
+    """Message id of the accepted contact request."""
     clock: int
 
 
@@ -243,9 +245,10 @@ class MembershipUpdateMessage:
     """
 
     chat_id: str
-    """Id of the group: a uuid, a hyphen and the creator's public key in hex."""
+    """Id of the group, which is a uuid, a hyphen and the creator's public key in hex."""
     events: tuple[bytes, ...] = ()
-    """Events, each with 65 bytes of signature and an encoded event (`direct.groups`)."""
+    """Membership events, each with a signature (65 bytes) and the encoded event
+    (`direct.groups`)."""
     message: ChatMessage | None = None
     emoji_reaction: EmojiReaction | None = None
 
@@ -255,7 +258,7 @@ class MembershipUpdateMessage:
 
 
 ChatPayload: TypeAlias = ChatMessage | EditMessage | DeleteMessage | PinMessage | EmojiReaction
-"""Payloads that belong to a chat, which `chat_id` names."""
+"""Payloads of a chat, which their field `chat_id` names."""
 
 Payload: TypeAlias = (
     ChatMessage
@@ -276,4 +279,4 @@ Payload: TypeAlias = (
     | ContactCodeAdvertisement
     | CommunityEncryptionKeysRequest
 )
-"""Payloads of an `ApplicationMetadataMessage`, of the types that are read here."""
+"""Payloads of an `ApplicationMetadataMessage` that the bot reads."""

@@ -1,4 +1,4 @@
-"""Dictionary with a limited size."""
+"""Dictionary with a limited number of entries."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -9,7 +9,8 @@ Value = TypeVar("Value")
 
 
 class Recent(OrderedDict[Key, Value], Generic[Key, Value]):
-    """Dictionary of limited size. The entry that was added first is evicted first."""
+    """Dictionary with a limited number of entries. Beyond the limit, the entry that was added first
+    is evicted."""
 
     def __init__(self, limit: int) -> None:
         super().__init__()
@@ -21,6 +22,6 @@ class Recent(OrderedDict[Key, Value], Generic[Key, Value]):
             self.popitem(last=False)
 
     def renew(self, key: Key, value: Value) -> None:
-        """Put a value last, even if its key was here before."""
+        """Put an entry last, even if its key exists already."""
         self[key] = value
         self.move_to_end(key)

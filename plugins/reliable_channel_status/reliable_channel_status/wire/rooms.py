@@ -1,4 +1,4 @@
-"""Chats of a bot: channels of communities and public chats, with their topics."""
+"""Chats of a bot, with their topics, in communities and in public."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ from .keys import UNCOMPRESSED_BYTES, PublicKey
 from .topics import Topic
 
 MAX_FOLLOWED: Final = 200
-"""Maximum number of channels of a description. The key of each channel takes some hundredths of a
-second, once."""
+"""Maximum number of a description's channels that the bot follows. Deriving the key of each channel
+takes some hundredths of a second, once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,23 +20,24 @@ class Room:
 
     chat_id: str
     topic: Topic
-    """Topic on which the bot writes."""
+    """Topic on which the bot writes in the chat."""
     message_type: MessageType
     community: Community | None = None
-    """Community of the chat. None for a public chat and a one-to-one chat."""
+    """Community that the chat belongs to. For a public chat and a one-to-one chat, `community` is
+    None."""
     peer: PublicKey | None = None
     """Other user of a one-to-one chat."""
 
     @property
     def name(self) -> str:
-        """Uuid of the channel, or name of the public chat."""
+        """Uuid of a channel, or name of a public chat."""
         return self.chat_id.removeprefix(str(self.community)) if self.community else self.chat_id
 
 
 class Rooms:
-    """Chats of a bot, found by id.
+    """Chats of a bot, by chat id.
 
-    If a community was joined without naming channels, all of its channels count.
+    If a community was joined without naming channels, the bot takes part in all of its channels.
     """
 
     def __init__(self) -> None:
@@ -53,7 +54,7 @@ class Rooms:
     def join(
         self, community: Community, channels: Iterable[str] | None, derivation: Derivation
     ) -> None:
-        """Take part in channels of a community, in all if `channels` is None.
+        """Take part in the named channels of a community, or in all if `channels` is None.
 
         Raises:
             ValueError: a channel that is not a uuid, no channels, or all of a community of which
@@ -76,7 +77,7 @@ class Rooms:
         self._topics[community.description_topic] = None
 
     def join_public(self, name: str) -> None:
-        """Take part in a public chat.
+        """Take part in a public chat of Status, given by its name.
 
         Raises:
             ValueError: the name is empty.
@@ -87,8 +88,8 @@ class Rooms:
         self._topics[Topic(name)] = None
 
     def follow(self, community: Community, channels: Iterable[str]) -> None:
-        """Listen to the channels of a description, if the community was joined as a whole. Clients
-        of 2024 write on the topic of the channel."""
+        """Listen to the channels in a description, if the bot joined the whole community. Clients
+        of 2024 write on a topic for each channel."""
         if community in self._whole:
             uuids = sorted(channels)[:MAX_FOLLOWED]
             self._listed[community] = tuple(Topic(f"{community.id}{uuid}") for uuid in uuids)
@@ -99,7 +100,7 @@ class Rooms:
         return tuple(dict.fromkeys((*self._topics, *listed)))
 
     def find(self, chat_id: str) -> Room | None:
-        """Return the chat of an id, or None if the bot is not in it."""
+        """Return the chat with an id, or None if the bot is not in the chat."""
         if room := self._rooms.get(chat_id) or self.groups.get(chat_id):
             return room
         if self.has_direct and (peer := _peer(chat_id)) is not None:
@@ -110,7 +111,7 @@ class Rooms:
         return None
 
     def named(self, channel: str) -> Room:
-        """Return the only chat of an id, a uuid or a name.
+        """Return the only chat with an id, a uuid or a name.
 
         Raises:
             ValueError: none, or several communities have such a channel.

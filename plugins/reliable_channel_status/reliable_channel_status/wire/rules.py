@@ -1,4 +1,5 @@
-"""Rules for payloads: limits and clocks, as in status-go's validators. Pure functions.
+"""Rules for the fields and clocks of payloads, as in status-go's validators. The module has only
+pure functions.
 
 Clocks of chats are Lamport timestamps that follow the time in milliseconds.
 """
@@ -32,16 +33,17 @@ from .payloads import (
 )
 
 MAX_CLOCK_AHEAD_MS: Final = 120_000
-"""Lead of a clock over the Waku message's timestamp above which it is discarded
+"""Lead of a clock over the Waku timestamp beyond which a payload is discarded
 (62/STATUS-PAYLOADS)."""
 MAX_EARLY_MS: Final = 1_800_000
-"""Maximum lead of a user's clock over the local one. Bots remember handled messages for an hour,
-and later Store returns the message again."""
+"""Maximum lead of another user's clock over the local clock. Bots remember handled messages for an
+hour, and Store may return them later."""
 MAX_TEXT_LENGTH: Final = 4096
-"""Maximum length of a chat message, in code points."""
+"""Maximum length of a chat message (code points)."""
 MAX_STATUS_TEXT_LENGTH: Final = 128
 MAX_EMOJI_LENGTH: Final = 32
-"""Maximum length of a reaction, in code points. Families with skin tones have eleven."""
+"""Maximum length of a reaction (code points). The longest emoji, families with skin tones, have
+eleven code points."""
 
 _NO_CHAT: Final = (MessageType.UNKNOWN_MESSAGE_TYPE, MessageType.SYSTEM_MESSAGE_PRIVATE_GROUP)
 _LOCAL_CONTENT: Final = (
@@ -57,7 +59,7 @@ _LOCAL_CONTENT: Final = (
 
 
 class ChatClock:
-    """Clock of one chat: `max(now_ms, last + 1)` (62/STATUS-PAYLOADS)."""
+    """Logical clock of a chat, which is `max(now_ms, last + 1)` (62/STATUS-PAYLOADS)."""
 
     __slots__ = ("last",)
 
@@ -66,21 +68,21 @@ class ChatClock:
         """The highest clock seen; keep it over a restart."""
 
     def next(self, now_ms: int) -> int:
-        """Return the clock for a message that is sent now."""
+        """Return the clock of a message that is sent now."""
         self.last = max(now_ms, self.last + 1)
         return self.last
 
     def observe(self, clock: int, now_ms: int) -> None:
-        """Note a clock of another user that `review` accepted. A fast one moves this clock by a
-        minute at most, because clients discard a clock that is two minutes ahead."""
+        """Note the clock of another user's accepted message. A clock in the future moves the chat's
+        clock ahead by at most a minute."""
         self.last = max(self.last, min(clock, now_ms + MAX_CLOCK_AHEAD_MS // 2))
 
 
 def review(received: Received, now_ms: int) -> Refused | None:
     """Return the reason why a payload must be refused, or None.
 
-    DIVERGES: status-go compares a clock only with the Waku timestamp, which the same sender writes.
-    Here a clock more than half an hour ahead of the local time is refused as well.
+    DIVERGES from status-go, which compares a clock only with the Waku timestamp by the same sender.
+    A clock of more than half an hour ahead of the local time is also refused.
     """
     payload = received.payload
     detail = invalid(payload)
@@ -112,7 +114,7 @@ _TIMED: Final = (
 def invalid(payload: Payload) -> str | None:
     """Return the problem with the fields of a payload, or None.
 
-    DIVERGES: status-go accepts a `DeleteMessage` and a `PinMessage` with clock 0.
+    DIVERGES from status-go, which accepts a `DeleteMessage` and a `PinMessage` with clock 0.
     """
     if isinstance(payload, MembershipUpdateMessage):
         # Its clocks are in its events, which are signed one by one (`direct.groups`).

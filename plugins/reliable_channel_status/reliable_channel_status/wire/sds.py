@@ -1,11 +1,11 @@
-"""SDS (LIP 109) in communities: the layer between the signed payload and `ProtocolMessage`.
+"""SDS (LIP 109) in communities, a layer between the signed payload and `ProtocolMessage`.
 
-This follows status-go since 2026. Each community has one SDS channel, named by the community's id.
-It uses the dialect of nim-sds with different hints, and ids that depend only on the content.
-56/STATUS-COMMUNITIES only says that there is such a layer. DIVERGES: status-go leaves `sender_id`
-empty and believes any SDS message. Here it is the author's key, and a given one must be correct. A
-participant that passes on another's message (SDS-R) can therefore change neither its author, nor
-its content, nor its id.
+The layer follows status-go since 2026. Each community has one SDS channel, whose name is the
+community's id. Status uses the dialect of nim-sds with other hints, and message ids that hash only
+the content. 56/STATUS-COMMUNITIES only mentions the SDS layer, without details. DIVERGES from
+status-go, which leaves `sender_id` empty and does not check SDS messages. Bots write the author's
+key as `sender_id`, and refuse a wrong `sender_id`. A participant that forwards a message (SDS-R)
+therefore cannot change author, content or id.
 """
 
 import re
@@ -24,51 +24,53 @@ from .keys import PublicKey, keccak256
 from .topics import Topic
 
 HISTORY: Final = 10
-"""Number of messages to which each message of nim-sds refers."""
+"""Number of earlier messages to which each message of nim-sds refers."""
 _HASH: Final = re.compile(rb"0x[0-9a-fA-F]{64}")
 
 
 @dataclass(frozen=True, slots=True)
 class SdsArrival:
-    """SDS message that passed all checks."""
+    """Received SDS message that passed all checks."""
 
     channel_id: str
-    """Id of the community."""
+    """Id of the community, which is the id of the SDS channel."""
     lamport_timestamp: int
-    """Lamport timestamp (ms), in whole seconds from nim-sds."""
+    """Lamport timestamp of the message (ms), which nim-sds rounds to seconds."""
     message_id: str
-    """Message id of SDS: `0x` and 64 digits. Status has another id for its content."""
+    """SDS message id, `0x` and 64 hexadecimal digits. The content of the SDS message has another
+    message id in Status."""
     sender_id: str
-    """Public key of the author, `0x04…`. Empty from status-go."""
+    """Public key of the message's author, `0x04…`. In messages of status-go, `sender_id` is
+    empty."""
     content: bytes | None = field(repr=False)
-    """Encoded `ApplicationMetadataMessage`. None for a sync message, which only lists the messages
-    of its sender."""
+    """Encoded `ApplicationMetadataMessage` in the SDS message. For a sync message, which only lists
+    its sender's messages, `content` is None."""
     data: bytes = field(repr=False)
-    """Whole message as it arrived."""
+    """Whole encoded SDS message, as it arrived."""
     timestamp_ms: int = 0
-    """Timestamp of the Waku message."""
+    """Timestamp of the Waku message (ms)."""
 
 
 def sds_message_id(sender_id: str, timestamp_ns: int, content: bytes) -> str:
-    """Return the SDS id of a content, as in status-go: Keccak-256 of the content alone. Its author
-    signed it together with a growing clock."""
+    """Return the SDS id of a content, which is Keccak-256 of the content as in status-go. The
+    author signs each content with a growing clock, so two contents have different ids."""
     return f"0x{keccak256(content).hex()}"
 
 
 class StatusSdsCodec:
-    """Dialect of nim-sds with status-go's hints. A `RetrievalHint` has the hash of each segment as
-    text, while a `HistoryEntry` here has 32 bytes.
+    """Codec of nim-sds' dialect, with the hints of status-go. A `RetrievalHint` has a hash for each
+    segment as text, while a `HistoryEntry` has 32 bytes.
 
-    Of several hashes only the last is kept, which is not enough to fetch the message. A search by
-    time then finds it.
+    Of several segment hashes only the last is kept, with which the message cannot be fetched. A
+    message whose hash is unknown is found in Store by its time.
     """
 
     def recognises(self, data: bytes) -> bool:
-        """Return True if this looks like a message in this dialect."""
+        """Return True if the bytes look like a message in this dialect."""
         return NIM.codec.recognises(data)
 
     def decode(self, data: bytes) -> Message:
-        """Decode one message.
+        """Return the SDS message in the bytes.
 
         Raises:
             CodecError: it is none, or a field is beyond its limit.
@@ -76,7 +78,7 @@ class StatusSdsCodec:
         return _with_hints(NIM.codec.decode(data), _read_hint)
 
     def encode(self, message: Message) -> bytes:
-        """Encode one message.
+        """Return the bytes of an SDS message.
 
         Raises:
             CodecError: the dialect cannot express it.
@@ -84,7 +86,7 @@ class StatusSdsCodec:
         return NIM.codec.encode(_with_hints(message, _write_hint))
 
     def assemble(self, message: Message, causal_history: bytes) -> bytes:
-        """Encode a message with an already encoded causal history.
+        """Return the bytes of a message, given the encoded causal history.
 
         Raises:
             CodecError: the dialect cannot express it.
@@ -93,7 +95,7 @@ class StatusSdsCodec:
         return NIM.codec.assemble(_with_hints(without_history, _write_hint), causal_history)
 
     def encode_causal_entry(self, entry: HistoryEntry) -> bytes:
-        """Encode one entry of a causal history."""
+        """Return the bytes of a causal history entry."""
         return NIM.codec.encode_causal_entry(_with_hint(entry, _write_hint))
 
 
@@ -105,12 +107,12 @@ STATUS_SDS: Final[WireProfile] = replace(
     segmentation=None,  # status-go's segments are outside SDS
     marker=None,
 )
-"""Arguments of a community's channel."""
+"""Wire format of a community's SDS channel."""
 
 
 def read_sds(data: bytes, timestamp_ms: int = 0) -> SdsArrival | None:
     """Return the SDS message of the bytes, or None for other bytes, such as those of plain clients.
-    The wire type of the second field differs."""
+    SDS messages are recognized by the wire type of their second field."""
     if not STATUS_SDS.codec.recognises(data):
         return None
     try:
@@ -148,10 +150,10 @@ def what_is_forged(sds: SdsArrival, topic: Topic, author: PublicKey | None) -> s
 
 
 class SdsWrapper:
-    """Wraps messages for one community as status-go does, without a log. Its messages refer to the
-    last received ones and so acknowledge them, but nothing is repeated.
+    """Wraps a community's messages in SDS as status-go does, without a message log. Wrapped
+    messages refer to received messages and so acknowledge them, but are never repeated.
 
-    It is for scripts and tests. A bot has a whole channel.
+    `SdsWrapper` is for scripts and tests. A bot uses a whole SDS channel instead of `SdsWrapper`.
     """
 
     def __init__(self, channel_id: str) -> None:
@@ -160,12 +162,12 @@ class SdsWrapper:
         self._history: deque[HistoryEntry] = deque(maxlen=HISTORY)
 
     def heard(self, sds: SdsArrival) -> None:
-        """Note a message of the channel."""
+        """Note a received message of the SDS channel."""
         if sds.channel_id == self._channel_id and sds.content is not None:
             self._took(sds.message_id, sds.lamport_timestamp)
 
     def wrap(self, content: bytes, now_ms: int) -> bytes:
-        """Return the SDS message with a content, such as `wrap(…).data`."""
+        """Return an SDS message that contains the given content."""
         message_id = sds_message_id("", 0, content)
         lamport_timestamp = 1000 * (max(now_ms, self._clock_ms) // 1000 + 1)
         history = tuple(self._history)

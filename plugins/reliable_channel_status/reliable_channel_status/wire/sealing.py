@@ -1,7 +1,7 @@
-"""Outgoing path: from payloads to Waku messages. No I/O, no clock.
+"""Outgoing path of a bot, from payloads to Waku messages. The module has no I/O and no clock.
 
-A payload is signed (`ApplicationMetadataMessage`). In communities it may be put into SDS. Then
-follow `ProtocolMessage`, segments, an envelope and a Waku message.
+Each payload is signed, in an `ApplicationMetadataMessage`. In communities, the signed payload may
+be wrapped in SDS. The next layers are `ProtocolMessage`, segments, an envelope and a Waku message.
 """
 
 import os
@@ -30,12 +30,12 @@ from .segments import STATUS_SEGMENTATION
 from .topics import Topic
 
 WakuVersion: TypeAlias = Literal[0, 1]
-"""Field `version` of Waku messages (14/WAKU2-MESSAGE) as Status clients write it: 1 until 2.39, 0
-from 2.40 on, for the same payload. Clients before 2.38 drop 0."""
+"""Field `version` of sent Waku messages, which Status clients set to 1 until 2.39 and to 0 from
+2.40 on. Clients before 2.38 drop messages of version 0."""
 
 
 MAX_MESSAGE_BYTES: Final = 150 * 1024
-"""Maximum size that Waku nodes relay."""
+"""Maximum size of a message that Waku nodes relay."""
 
 
 NS_PER_MS: Final = 1_000_000
@@ -47,11 +47,11 @@ class Outgoing:
 
     signed: SignedPayload
     messages: tuple[WakuMessage, ...]
-    """Waku messages, one or as many as there are segments."""
+    """Waku messages of the payload, one for each segment."""
 
     @property
     def message_id(self) -> MessageId:
-        """Message id by which others know it."""
+        """Message id by which other users know the payload."""
         return self.signed.message_id
 
 
@@ -89,7 +89,7 @@ class Sealer:
 
     @property
     def public_key(self) -> PublicKey:
-        """Author of the payloads."""
+        """Public key of the payloads' author."""
         return self._key.public_key
 
     def seal(
@@ -100,7 +100,7 @@ class Sealer:
         *,
         receiver: PublicKey | None = None,
     ) -> Outgoing:
-        """Sign and encrypt a payload for all readers of a topic, or for one receiver there (ECIES).
+        """Sign and encrypt a payload for all readers of a topic, or for one receiver (ECIES).
 
         Raises:
             PayloadTooLarge: more than 256 segments would be needed.
@@ -117,7 +117,7 @@ class Sealer:
         *,
         receiver: PublicKey | None = None,
     ) -> Outgoing:
-        """Encrypt a signed payload of this author, or of another to pass it on.
+        """Encrypt a signed payload of this author, or forward one of another author.
 
         Raises:
             PayloadTooLarge: more than 256 segments would be needed.
@@ -141,7 +141,7 @@ class Sealer:
     def seal_protocol(
         self, data: bytes, topic: Topic, timestamp_ns: int, *, receiver: PublicKey | None = None
     ) -> tuple[WakuMessage, ...]:
-        """Encrypt an encoded `ProtocolMessage`, such as one that is encrypted for devices.
+        """Encrypt an encoded `ProtocolMessage`, such as a direct message for several devices.
 
         Raises:
             PayloadTooLarge: more than 256 segments would be needed.
@@ -178,7 +178,7 @@ class Sealer:
 
 
 def checked_version(waku_version: WakuVersion) -> WakuVersion:
-    """Return the version, if clients read it.
+    """Return the message version, if clients read it.
 
     Raises:
         ValueError: it is neither 0 nor 1.

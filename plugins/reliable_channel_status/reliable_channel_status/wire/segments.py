@@ -1,7 +1,7 @@
-"""Segmentation of status-go: the layout from which LIP 243 v0.1 grew, without its `is_parity`.
+"""Segmentation of status-go, which resembles LIP 243 v0.1 but has no field `is_parity`.
 
-Only payloads above three quarters of a message are split. Parity (from 8 segments on, one eighth,
-Reed-Solomon of klauspost) is neither sent nor used, because a lost segment is in Store.
+Only payloads larger than three quarters of a message are split. Parity segments of status-go are
+neither sent nor used, because Store returns a lost segment.
 """
 
 from typing import Final
@@ -15,18 +15,18 @@ HASH_BYTES: Final = 32
 
 
 class StatusSegmentation:
-    """Segment layout for `reliable_channel.segmentation`."""
+    """Segment layout of status-go for `reliable_channel.segmentation`."""
 
     name: Final = "status-go"
     min_segment_size_bytes: Final = 1
 
     def chunk_size_bytes(self, segment_size_bytes: int) -> int:
-        """Return how much of a payload one segment carries. The segment size limits only the
-        payload."""
+        """Return the number of payload bytes in each segment. The segment size limits only the
+        payload, not the fields around it."""
         return segment_size_bytes
 
     def max_segments(self, max_total_segments: int) -> int:
-        """Return how many segments the limit allows: the limit itself."""
+        """Return the maximum number of segments, which is the given limit."""
         return max_total_segments
 
     def encode(self, segment: Segment) -> bytes:
@@ -38,10 +38,10 @@ class StatusSegmentation:
         ).SerializeToString()
 
     def decode(self, data: bytes) -> Segment | None:
-        """Read a segment, or return None for other data, such as a whole payload.
+        """Return the segment in the data, or None for other data, such as a whole payload.
 
-        A bare `ApplicationMetadataMessage` resembles a segment. The wire types of its fields
-        differ, and the length of its signature, which is at the place of a segment's hash.
+        A bare `ApplicationMetadataMessage` resembles an encoded segment. Wire types, and the length
+        of the signature in place of a hash, tell both apart.
         """
         raw = status_pb2.SegmentMessage()
         if not parsed(raw, data) or len(raw.entire_message_hash) != HASH_BYTES:

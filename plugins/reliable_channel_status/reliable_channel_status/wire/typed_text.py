@@ -1,7 +1,7 @@
 """Texts as people type them on phones, with quotes of all keyboards and invisible marks.
 
-A text that looks like a command calls it. A text with curly quotes, a full-width exclamation mark
-and a right-to-left mark in front is read as `!poll "red wine"`.
+A text that looks like a command to its author calls the command. For example, curly quotes and a
+full-width exclamation mark are read as plain characters.
 """
 
 # ruff: noqa: RUF001 - look-alikes are what this is about
@@ -25,11 +25,12 @@ QUOTES: Final = {
     "「": "」",
     "『": "』",
 }
-"""Opening quotation marks, each with its closing marks. Keyboards and languages differ."""
+"""Opening quotation marks, each with its closing marks. Keyboards and languages have different
+quotation marks."""
 
 
 def without_marks(text: str) -> str:
-    """Return a text without leading blanks and invisible marks."""
+    """Return a text without leading blanks and without invisible marks."""
     for at, character in enumerate(text):
         if not (character.isspace() or _is_invisible(character)):
             return text[at:]
@@ -37,22 +38,21 @@ def without_marks(text: str) -> str:
 
 
 def after_prefix(text: str, prefix: str) -> str | None:
-    """Return the text after a prefix, which may be written in full width. Return None without the
-    prefix."""
+    """Return the text after a prefix, which users may type in full width. For a text without the
+    prefix, `after_prefix` returns None."""
     text = without_marks(text)
     head = text[: len(prefix)]
     return text[len(prefix) :] if head == prefix or normalize("NFKC", head) == prefix else None
 
 
 def as_name(word: str) -> str:
-    """Return a word in the form for comparing names: in lower case, composed, without invisible
-    marks."""
+    """Return a word in lower case, composed and without invisible marks, to compare names."""
     shown = "".join(character for character in word if not _is_invisible(character))
     return normalize("NFKC", shown).lower()
 
 
 def first_word(text: str) -> tuple[str, str]:
-    """Return the first word, which may be quoted, and the rest."""
+    """Return the first word of a text, which may be quoted, and the rest of the text."""
     text = text.lstrip()
     for closing in QUOTES.get(text[:1], ""):
         end = text.find(closing, 1)

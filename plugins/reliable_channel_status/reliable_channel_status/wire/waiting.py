@@ -11,18 +11,19 @@ from .keys import PublicKey
 from .outcomes import RefusalReason, Refused
 
 MAX_WAITING: Final = 1_000
-"""Maximum number of messages that wait for a key. The oldest is evicted."""
+"""Maximum number of messages that wait for a key. Beyond the maximum, the oldest waiting message is
+evicted."""
 MAX_WAITING_BYTES: Final = 8 * 1024 * 1024
-"""Maximum size of all of them together."""
+"""Maximum size of all waiting messages together."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingMessage:
-    """Message that needs a key, with its origin."""
+    """Message that waits for a key, with its origin."""
 
     id: bytes
     key_ids: tuple[bytes, ...]
-    """Ids of keys, each of which opens it or a part of it."""
+    """Ids of the keys, each of which decrypts the message or a part of it."""
     community: bytes
     topic_id: str
     timestamp_ms: int
@@ -31,7 +32,7 @@ class WaitingMessage:
     data: bytes
 
     def encode(self) -> bytes:
-        """Return the stored form of the message."""
+        """Return the message in a stored form."""
         document = {
             "key_ids": [one.hex() for one in self.key_ids],
             "community": self.community.hex(),
@@ -60,7 +61,8 @@ class WaitingMessage:
 
 
 class WaitingMessages:
-    """Messages that wait for group keys, in memory and in a store. The oldest are evicted.
+    """Messages that wait for group keys, in memory and in a store. Beyond a limit, the oldest
+    waiting messages are evicted.
 
     Args:
         store: keeps them.
@@ -78,17 +80,18 @@ class WaitingMessages:
 
     @property
     def communities(self) -> frozenset[bytes]:
-        """Communities with waiting messages, by compressed key."""
+        """Communities that have waiting messages, by compressed public key."""
         return frozenset(one.community for one in self._waiting.values())
 
     def key_came(self, key_id: bytes) -> None:
-        """Note that a key has arrived."""
+        """Note that the key with an id has arrived."""
         self._ready.update(
             (one.id, None) for one in self._waiting.values() if key_id in one.key_ids
         )
 
     def wait(self, message: WaitingMessage) -> Refused:
-        """Keep a message until one of its keys arrives. The oldest are evicted."""
+        """Keep a message until one of its keys arrives. Beyond a limit, the oldest waiting messages
+        are evicted."""
         reason = RefusalReason.WAITS_FOR_KEY
         detail = f"for the group key {message.key_ids[0].hex()[:150]}"
         if len(message.data) > MAX_WAITING_BYTES:
@@ -108,14 +111,14 @@ class WaitingMessages:
             self.done(next(iter(self._waiting)))
 
     def take_ready(self) -> list[WaitingMessage]:
-        """Return the messages that can be opened now, once in each run, descriptions first. They
-        are kept until `done`."""
+        """Return messages that can be decrypted now, once in each run, descriptions first. Returned
+        messages are kept until `done`."""
         ready = [self._waiting[one] for one in self._ready if one in self._waiting]
         self._ready.clear()
         return sorted(ready, key=lambda one: one.topic_id != f"0x{one.community.hex()}")
 
     def done(self, waiting_id: bytes) -> None:
-        """Remove a message, because it is handled or refused."""
+        """Remove a waiting message, because it was handled or refused."""
         if self._forget(waiting_id):
             self._store.delete("group_waiting", waiting_id.hex())
 

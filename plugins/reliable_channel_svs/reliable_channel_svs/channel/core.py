@@ -1,9 +1,10 @@
-"""A participant of a channel whose sync protocol is State Vector Sync.
+"""Participant of a channel whose sync protocol is State Vector Sync.
 
-Messages are publications and are broadcast at once. The state vector is the digest. A member that
-learns of a missing message from it asks for the message by name. Any member that has the message
-answers. The messages of one sender are delivered in order, each of them once. The log is ordered by
-Lamport timestamp and id, so it is equal for all members with the same messages.
+Messages are publications, which are broadcast at once. The state vector is the digest of all
+messages that a member has. A member that learns of a missing message from a state vector requests
+the message by name. Any member that has the requested message answers. The messages of each sender
+are delivered in order and once. The log is ordered by Lamport timestamp and id, so members with the
+same messages have equal logs.
 """
 
 from collections.abc import Collection, Sequence
@@ -38,12 +39,12 @@ from .streams import LOST, STREAMS
 from .wire import OVERHEAD_BYTES
 
 LACKING_TOLD: Final = 50
-"""The newest of the messages that a state vector names and that were given up."""
+"""Maximum number of given-up messages that a state vector names, the newest first."""
 BOOTSTRAP_TIME: Final = "svs_bootstrap_time"
 
 
 class SvsCore:
-    """Represent one participant of one channel (`reliable_channel.engine.sync_core.SyncCore`).
+    """Participant of one channel (`reliable_channel.engine.sync_core.SyncCore`).
 
     Raises:
         ValueError: signatures are asked for, which this protocol does not have; or no syncs, as in
@@ -69,16 +70,16 @@ class SvsCore:
 
     @property
     def unacknowledged(self) -> Collection[str]:
-        """The ids of the own messages that no member is known to have."""
+        """Ids of the participant's messages that no other member is known to have."""
         return self._state.own.waiting.keys()
 
     @property
     def capacity_left(self) -> int:
-        """The number of further own messages that may wait for an acknowledgement."""
+        """Number of further messages that may wait for an acknowledgement."""
         return self._state.own.limit - len(self._state.own.waiting)
 
     def send(self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None) -> str:
-        """Accept a message for all members and return its id, which is its name.
+        """Accept a message for all members, and return its id, which is its NDN name.
 
         Raises:
             EmptyContent: there is nothing to send.
@@ -105,7 +106,7 @@ class SvsCore:
     def send_ephemeral(
         self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None
     ) -> str:
-        """Broadcast a message without any promise and return its id.
+        """Broadcast a message without any promise of delivery, and return its id.
 
         Raises:
             EmptyContent: there is nothing to send.
@@ -118,21 +119,21 @@ class SvsCore:
         return message_id
 
     def dispatched(self, message_id: str, now_ms: int, retrieval_hint: bytes | None = None) -> None:
-        """Note that an own message was sent."""
+        """Note that an own message was sent for the first time."""
         self._state.own.dispatched(message_id, now_ms)
         if retrieval_hint is not None:
             self.log.set_retrieval_hint(message_id, retrieval_hint)
 
     def resend_early(self, message_id: str, now_ms: int) -> bool:
-        """Broadcast an own message again ahead of its time. Return False where it is acknowledged,
-        or has no attempts left."""
+        """Broadcast an own message again before its next retry is due. If the message is
+        acknowledged or has no attempts left, `resend_early` returns False."""
         own = self._state.own.waiting.get(message_id)
         if own is None or own.attempts > self._state.own.max_attempts:
             return False
         return self._state.send_again(OutgoingKind.RETRY, own.place)
 
     def abandon(self, message_id: str) -> None:
-        """Stop sending an own message that the transport refuses permanently."""
+        """Stop sending a message that the transport refuses permanently."""
         self._state.own.remove(message_id)
 
     # -- what arrives ------------------------------------------------------------------------------
@@ -145,25 +146,28 @@ class SvsCore:
         retrieval_hint: bytes | None = None,
         sent_at_ns: int | None = None,
     ) -> Arrival:
-        """Take bytes from the transport or from Store. No bytes raise an error."""
+        """Handle bytes that the transport or Store delivered. `receive` raises no error, whatever
+        the bytes are."""
         return self._receiver.receive(data, now_ms, retrieval_hint)
 
     # -- what is missing ---------------------------------------------------------------------------
 
     def join(self, now_ms: int, *, wanted_from: int = 0, presume_ms: int) -> None:
-        """Join a running conversation without the messages from before `wanted_from` (ms)."""
+        """Join a running conversation, without messages from before `wanted_from` (ms)."""
         self._receiver.wanted_from_ms = wanted_from
         self._receiver.presume_until_ms = now_ms + presume_ms
 
     def missing(self) -> Sequence[MissingEntry]:
-        """Return the messages that are known by name alone, to be looked for in Store."""
+        """Return the missing messages that are known only by name, so that Store can be searched
+        for them."""
         return [
             MissingEntry(self._state.reference(place), missing.since_ms)
             for place, missing in self._state.recovery.missing.items()
         ]
 
     def wanted(self) -> Sequence[MissingEntry]:
-        """Return the newly missing messages, where the channel decides when they are requested."""
+        """Return the newly missing messages, for which the channel decides when it requests
+        them."""
         undecided, recovery = self._state.recovery.undecided, self._state.recovery
         if not undecided:
             return ()
@@ -175,17 +179,17 @@ class SvsCore:
         ]
 
     def ask_participants(self, missing: MissingEntry, now_ms: int) -> None:
-        """Ask the other members for a missing message from now on."""
+        """Request a missing message from the other members from now on."""
         if (place := self._state.wire.place(missing.entry.message_id)) is not None:
             self._state.recovery.may_ask(place, now_ms)
 
     @property
     def is_missing_something(self) -> bool:
-        """True if `missing()` is not empty."""
+        """True if at least one message is missing."""
         return bool(self._state.recovery.missing)
 
     def is_awaited(self, message_id: str) -> bool:
-        """Return True if other messages wait for a missing one."""
+        """Return True if other messages wait for a missing message."""
         place = self._state.wire.place(message_id)
         if place is None or place not in self._state.recovery.missing:
             return False
@@ -204,7 +208,7 @@ class SvsCore:
         return min(due for due in deadlines if due is not None)
 
     def on_deadline(self, now_ms: int) -> None:
-        """Do everything that is due."""
+        """Send what is due at this time, and give up messages that were missing for too long."""
         self._state.svs.on_deadline(now_ms)
         if self._state.acknowledge_at_ms is not None and self._state.acknowledge_at_ms <= now_ms:
             self._state.svs.announce(now_ms)
@@ -237,13 +241,13 @@ class SvsCore:
     # -- outputs -----------------------------------------------------------------------------------
 
     def events(self) -> list[SdsEvent]:
-        """Return everything that happened since the last call."""
+        """Return all events since the last call of `events`."""
         events = list(self._state.events)
         self._state.events.clear()
         return events
 
     def outgoing(self) -> list[Outgoing]:
-        """Return the packets that must be broadcast, in order."""
+        """Return the packets that must be broadcast, in the order of broadcasting."""
         outgoing = list(self._state.outgoing)
         self._state.outgoing.clear()
         parts = list(self._state.svs.outgoing())
@@ -269,8 +273,8 @@ class SvsCore:
         return self._state.recorder.take()
 
     def restore(self, tables: Tables, newest: Sequence[LogEntry], now_ms: int) -> None:
-        """Begin with the state of before a restart. Own messages that were never sent wait in
-        `outgoing()`."""
+        """Begin with the state that an earlier process recorded. Own messages that were never sent
+        wait in `outgoing()` after a restart."""
         values = {row[0]: row[1] for row in tables.get(CHANNEL.name, ())}
         boot = values.get(BOOTSTRAP_TIME)
         assert boot is None or isinstance(boot, int)
@@ -292,14 +296,13 @@ class SvsCore:
             self._receiver.note_missing(stream, now_ms)
 
     def progress(self) -> Progress:
-        """Return the number of messages of this participant that each member has."""
+        """Return the number of this participant's messages that each member has."""
         waiting = sum(len(stream.parked) for stream in self._state.streams)
         missing = len(self._state.recovery.missing) + waiting
         return Progress(self._state.counters.delivered, missing, len(self._state.streams.lost))
 
     def statistics(self) -> SdsStatistics:
-        """Return a snapshot of counters and buffers, with 0 where the protocol has no such
-        thing."""
+        """Return a snapshot of counters and buffers, with 0 for figures that SVS does not have."""
         heard = self._state.participants
         return SdsStatistics(
             counters=self._state.counters,

@@ -1,4 +1,4 @@
-"""Own messages that no member is known to have yet."""
+"""Own messages that no other member is known to have."""
 
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ UNACKNOWLEDGED: Final = Table(
 
 @dataclass(slots=True)
 class OwnMessage:
-    """An own message without acknowledgement."""
+    """Own message that is not acknowledged."""
 
     place: PublicationName
     name: Name
@@ -27,7 +27,7 @@ class OwnMessage:
 
 
 class Outbound:
-    """Keeps own messages until a member has them, or until their attempts are used up."""
+    """Keeps own messages until a member has them or their attempts are used up."""
 
     def __init__(self, recorder: Recorder, *, limit: int, interval_ms: int, attempts: int) -> None:
         self._recorder, self._interval_ms = recorder, interval_ms
@@ -36,12 +36,12 @@ class Outbound:
         self._timers: Timers[str] = Timers()
 
     def add(self, message_id: str, place: PublicationName, name: Name, attempts: int = 0) -> None:
-        """Note that a message is being sent."""
+        """Note that an own message is being sent."""
         self.waiting[message_id] = OwnMessage(place, name, attempts)
         self._recorder.put(UNACKNOWLEDGED, message_id, attempts)
 
     def dispatched(self, message_id: str, now_ms: int) -> None:
-        """Note that a message was sent, and start the time until it is sent again."""
+        """Note that a message was sent, and start the time until its next retry."""
         if (own := self.waiting.get(message_id)) is not None:
             own.attempts += 1
             self._recorder.put(UNACKNOWLEDGED, message_id, own.attempts)
@@ -55,7 +55,7 @@ class Outbound:
         return own
 
     def acknowledged(self, sync: Sync) -> Iterator[str]:
-        """Note the messages that the sender of a state vector has."""
+        """Yield the messages that the sender of a state vector newly acknowledges."""
         for message_id, own in list(self.waiting.items()):
             has = sync.received.seq(own.place.node, own.place.bootstrap_time)
             if own.place.seq <= has and own.name not in sync.lacking:
@@ -63,14 +63,14 @@ class Outbound:
                 yield message_id
 
     def due(self, now_ms: int) -> Iterator[str]:
-        """Return the messages that must be sent again, or given up."""
+        """Yield the messages that must be sent again or given up."""
         yield from self._timers.take_due(now_ms)
 
     def next_deadline_ms(self) -> int | None:
         return self._timers.next_ms()
 
     def restore(self, rows: list[Row]) -> Iterator[tuple[str, int]]:
-        """Take back the ids and the attempts of before a restart."""
+        """Yield the ids and the attempts of recorded messages after a restart."""
         for message_id, attempts in rows:
             assert isinstance(message_id, str) and isinstance(attempts, int)
             yield message_id, attempts

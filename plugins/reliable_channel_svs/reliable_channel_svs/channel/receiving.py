@@ -1,4 +1,4 @@
-"""The messages, the state vectors and the requests that arrive."""
+"""Handling of the messages, state vectors and requests that arrive."""
 
 from reliable_channel.diagnostics import (
     MessageMissing,
@@ -24,7 +24,7 @@ from .wire import Message, Request, Sync, sender_id
 
 
 class Receiver:
-    """Takes the packets that others broadcast or that Store returns."""
+    """Handles the packets that other members broadcast or that Store returns."""
 
     def __init__(self, state: ChannelState) -> None:
         self._state = state
@@ -32,7 +32,8 @@ class Receiver:
         """Earlier messages are not wanted; until then, nothing that vectors name is."""
 
     def receive(self, data: bytes, now_ms: int, hint: bytes | None) -> Arrival:
-        """Take bytes. No bytes raise an error."""
+        """Handle bytes that the transport or Store delivered. `receive` raises no error, whatever
+        the bytes are."""
         try:
             packet = self._state.wire.read(data)
         except (TlvError, SignatureRefused) as error:
@@ -155,7 +156,7 @@ class Receiver:
         return ignored
 
     def note_missing(self, stream: Stream, now_ms: int) -> None:
-        """Look for the missing messages of a stream."""
+        """Look for the messages that are missing in a sender's stream."""
         new = [place for place in stream.missing() if self._state.recovery.miss(place, now_ms)]
         if new:
             self._state.emit(MessageMissing(tuple(map(self._state.reference, new))))

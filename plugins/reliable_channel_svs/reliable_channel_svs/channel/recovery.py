@@ -1,7 +1,7 @@
-"""Requests for missing messages and answers to requests, without a crowd of either.
+"""Requests for missing messages and answers to requests, without bursts of either.
 
-All members hear everything. So no member repeats a request that another participant has made, or an
-answer that another participant has given.
+All members hear all requests and answers. A member therefore repeats neither the request nor the
+answer of another member.
 """
 
 from collections import OrderedDict
@@ -14,20 +14,21 @@ from ..protocol import suppression_timeout_ms
 from .timers import Timers
 
 ASK_WITHIN_MS: Final = 1_000
-"""A missing message is requested within this time. Most members draw a late moment, so that one of
-them asks first."""
+"""Maximum time until a missing message is requested. Most members draw a late moment, so that
+usually only one member sends the request."""
 ASK_AGAIN_MS: Final = 2_000
-"""The pause after the first request. It doubles up to `ASK_AGAIN_MAX_MS`."""
+"""Pause after the first request for a message. The pause doubles after each request, up to
+`ASK_AGAIN_MAX_MS`."""
 ASK_AGAIN_MAX_MS: Final = 60_000
 ANSWER_WITHIN_MS: Final = 1_000
-"""Members other than the sender answer within this time."""
+"""Time within which members other than the sender answer a request."""
 REST_MS: Final = 1_000
-"""A message is not sent again for this long after an answer, by this member or another one."""
+"""Time after an answer in which no member sends the same message again."""
 ANSWERS: Final = 1_000
-"""The answers that may be planned at a time. Further requests are dropped, and their senders ask
-again."""
+"""Maximum number of answers that may be planned at a time. Further requests are dropped, and their
+senders ask again."""
 MISSING_MESSAGES: Final = 20_000
-"""The missing messages that are looked for at a time."""
+"""Maximum number of missing messages that are looked for at a time."""
 
 
 @dataclass(slots=True)
@@ -38,7 +39,7 @@ class _Missing:
 
 
 class Recovery:
-    """Knows the messages that are missing here, and the ones that other members miss."""
+    """Knows the messages that this participant lacks, and messages that other members request."""
 
     def __init__(self, random: Callable[[], float], *, repair_on_demand: bool = False) -> None:
         self._random = random
@@ -51,7 +52,8 @@ class Recovery:
         self._heard_ms: OrderedDict[PublicationName, int] = OrderedDict()
 
     def miss(self, place: PublicationName, now_ms: int) -> bool:
-        """Note that a message is missing. Return False if that was known."""
+        """Note that a message is missing. If the message was already known as missing, `miss`
+        returns False."""
         if place in self.missing or len(self.missing) >= MISSING_MESSAGES:
             return False
         self.missing[place] = _Missing(now_ms)
@@ -62,14 +64,15 @@ class Recovery:
         return True
 
     def may_ask(self, place: PublicationName, now_ms: int) -> None:
-        """Ask the other members for a missing message from now on."""
+        """Request a missing message from the other members from now on."""
         missing = self.missing.get(place)
         if missing is not None and not missing.may_be_asked_for:
             missing.may_be_asked_for = True
             self._questions.set(place, now_ms + self._within(ASK_WITHIN_MS))
 
     def heard(self, place: PublicationName, now_ms: int) -> int | None:
-        """Note that a message arrived. Return the time since which it was missing."""
+        """Note that a message arrived. `heard` returns the time since which the message was
+        missing."""
         self._answers.cancel(place)
         self._heard_ms[place] = now_ms
         self._heard_ms.move_to_end(place)
@@ -79,12 +82,12 @@ class Recovery:
         return None if missing is None else missing.since_ms
 
     def forget(self, place: PublicationName) -> _Missing | None:
-        """Stop looking for a message."""
+        """Stop looking for a missing message."""
         self._questions.cancel(place)
         return self.missing.pop(place, None)
 
     def asked(self, place: PublicationName, now_ms: int, *, held: bool, own: bool) -> None:
-        """Note that a member asks for a message."""
+        """Note that a member requests a message."""
         missing = self.missing.get(place)
         if missing is not None:
             if missing.may_be_asked_for:
@@ -98,7 +101,7 @@ class Recovery:
             self._answers.set(place, now_ms if own else now_ms + self._within(ANSWER_WITHIN_MS))
 
     def questions(self, now_ms: int) -> Iterator[PublicationName]:
-        """Return the messages to ask for now."""
+        """Yield the messages that must be requested now."""
         for place in self._questions.take_due(now_ms):
             self._ask_later(place, self.missing[place], now_ms)
             yield place
@@ -109,8 +112,7 @@ class Recovery:
             yield place
 
     def overdue(self, now_ms: int, timeout_ms: int) -> Iterator[PublicationName]:
-        """Return the messages that have been missing for too long, one after the other, and forget
-        them."""
+        """Yield the messages that have been missing for too long, and stop looking for them."""
         while self.missing:
             place, missing = next(iter(self.missing.items()))
             if now_ms - missing.since_ms < timeout_ms:

@@ -1,4 +1,4 @@
-"""The tables that the parts of a participant share, and the ways to emit and to broadcast."""
+"""Tables that the parts of a participant share, with functions to emit events and to broadcast."""
 
 from collections import deque
 from typing import Final
@@ -24,14 +24,15 @@ from .streams import Streams
 from .wire import ChannelWire, node_name, sender_id
 
 ACKNOWLEDGE_WITHIN_MS: Final = 2_000
-"""A member sends its state vector, and acknowledgements with it, within this time after a message
-was sent or delivered. One member is enough, so the draws are skewed like those of §4.1."""
+"""Time after a sent or delivered message within which a member sends its state vector. The vector
+of one member is enough, so most members draw a long delay, as in §4.1."""
 VECTOR_BYTES: Final = 30_000
-"""The size of one Sync Interest. A Waku message has room for much more than an NDN packet."""
+"""Maximum size of a Sync Interest of this channel. A Waku message has room for much more than an
+NDN packet."""
 
 
 class ChannelState:
-    """The tables of one participant in one channel."""
+    """Tables of one participant in one channel."""
 
     def __init__(self, context: CoreContext) -> None:
         self.options = options = context.options.sds_options()
@@ -64,7 +65,7 @@ class ChannelState:
     def make_svs(
         self, now_ms: int, bootstrap_time: int | None = None, vector: StateVector | None = None
     ) -> SvsProtocol:
-        """Return the state machine, either new or with the state of before a restart."""
+        """Return the SVS state machine, either new or with the state from before a restart."""
         return SvsProtocol(
             self.node,
             now_ms=now_ms,
@@ -89,7 +90,8 @@ class ChannelState:
         self.outgoing.append(Outgoing(kind, message_id, data, timestamp_ns))
 
     def send_again(self, kind: OutgoingKind, place: PublicationName) -> bool:
-        """Broadcast a message of the log. Return False where the log no longer has it."""
+        """Broadcast a message of the log again. If the log no longer has the message, `send_again`
+        returns False."""
         message_id = self.wire.message_id(place)
         entry = self.log.get(message_id)
         if entry is None:
@@ -99,7 +101,7 @@ class ChannelState:
         return True
 
     def log_own(self, place: PublicationName, content: bytes, now_ms: int) -> LogEntry:
-        """Put an own message into the log."""
+        """Put an own message into the message log."""
         self.lamport_timestamp = max(now_ms, self.lamport_timestamp + 1)
         entry = LogEntry(
             self.wire.message_id(place), self.sender_id, self.lamport_timestamp, content
@@ -108,11 +110,11 @@ class ChannelState:
         return entry
 
     def reference(self, place: PublicationName) -> HistoryEntry:
-        """Return the name that events give to a message."""
+        """Return the history entry by which events name a message."""
         return HistoryEntry(self.wire.message_id(place), None, sender_id(place.node))
 
     def plan_acknowledgement(self, now_ms: int) -> None:
-        """Note that a state vector should be sent."""
+        """Plan to send a state vector with acknowledgements soon."""
         if self.acknowledge_at_ms is None:
             delay_ms = suppression_timeout_ms(ACKNOWLEDGE_WITHIN_MS, self.random())
             self.acknowledge_at_ms = now_ms + round(delay_ms)

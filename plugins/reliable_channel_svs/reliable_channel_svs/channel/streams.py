@@ -1,4 +1,4 @@
-"""The messages that arrived from each node, in order and each once, and the gaps between them."""
+"""Messages that arrived from each node, in order and once, and the gaps between the messages."""
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -13,13 +13,13 @@ from ..vector import StateVector
 from .wire import Message
 
 Key = tuple[Name, int]
-"""A node and one of its bootstrap times."""
+"""Name of a node, and a bootstrap time of that node."""
 
 WINDOW: Final = 256
-"""The messages of a stream that are looked for, or that wait for others, at a time. A vector may
-claim 2^64 of them."""
+"""Maximum number of a stream's messages that are looked for or wait for others at a time. The
+maximum is needed because a state vector may name 2^64 messages."""
 LOST_MESSAGES: Final = 10_000
-"""The messages that were given up and are still delivered if they arrive."""
+"""Maximum number of given-up messages that are still delivered if they arrive."""
 
 STREAMS: Final = Table(
     "svs_streams",
@@ -30,16 +30,16 @@ LOST: Final = Table("svs_lost", (("key", "TEXT"),))
 
 @dataclass(slots=True)
 class Stream:
-    """The messages of one node under one bootstrap time."""
+    """Stream of messages from one node under one bootstrap time."""
 
     key: Key
     known: int = 0
     settled: int = 0
-    """The number up to which all messages were delivered, given up, or not wanted."""
+    """Number up to which all messages were delivered, given up, or not wanted."""
     parked: dict[int, Message] = field(default_factory=dict)
-    """Messages that have arrived and wait for earlier ones."""
+    """Messages that have arrived and wait for earlier messages."""
     lost_in_a_row: int = 0
-    """Messages that were given up since the last delivery."""
+    """Number of messages that were given up since the last delivery."""
 
     def missing(self) -> Iterator[PublicationName]:
         for seq in range(self.settled + 1, min(self.known, self.settled + WINDOW) + 1):
@@ -48,7 +48,7 @@ class Stream:
 
 
 class Streams:
-    """The streams of a channel."""
+    """Streams of all nodes in a channel."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
@@ -58,15 +58,15 @@ class Streams:
         """What to report to others as received: all but what was given up."""
 
     def get(self, key: Key) -> Stream:
-        """Return the stream of a key. A new stream is kept only when something is known about
-        it."""
+        """Return the stream of a node and bootstrap time. An empty stream is not stored before a
+        message number of it becomes known."""
         return self._streams.get(key) or Stream(key)
 
     def __iter__(self) -> Iterator[Stream]:
         return iter(self._streams.values())
 
     def raise_known(self, key: Key, seq: int) -> Stream:
-        """Note that there are messages up to this number."""
+        """Note that a stream has messages up to a number."""
         stream = self._streams.setdefault(key, Stream(key))
         if seq > stream.known:
             stream.known = seq
@@ -74,7 +74,7 @@ class Streams:
         return stream
 
     def settle(self, stream: Stream, seq: int) -> None:
-        """Stop waiting for any message up to this number."""
+        """Stop waiting for any message of a stream up to a number."""
         self._streams[stream.key] = stream
         if seq > stream.settled:
             stream.settled = seq
@@ -90,12 +90,12 @@ class Streams:
         return place.seq not in stream.parked
 
     def has_room_for(self, place: PublicationName) -> bool:
-        """Return True if a message is not too far ahead of the delivered ones. Otherwise it is
-        requested again when its turn comes."""
+        """Return True if a message is not too far ahead of the delivered messages of its stream. A
+        message that is too far ahead is dropped, and requested again later."""
         return place.seq <= self.get((place.node, place.bootstrap_time)).settled + WINDOW
 
     def take(self, place: PublicationName, message: Message) -> list[Message]:
-        """Note a new message and return the messages that can be delivered now, in order."""
+        """Note a new message, and return the messages that can be delivered now, in order."""
         stream = self.raise_known((place.node, place.bootstrap_time), place.seq)
         if place.seq <= stream.settled:
             del self._lost[place]
@@ -105,7 +105,7 @@ class Streams:
         return self._ready(stream)
 
     def give_up(self, place: PublicationName) -> list[Message]:
-        """Note that a message was not found and return the messages that waited for it, in
+        """Note that a message was not found, and return the messages that waited for it, in
         order."""
         stream = self.get((place.node, place.bootstrap_time))
         if place.seq != stream.settled + 1:
@@ -119,7 +119,7 @@ class Streams:
         return self._ready(stream)
 
     def skip(self, stream: Stream, seq: int) -> list[Message]:
-        """Skip all messages up to this number and return the messages that waited for them, in
+        """Skip all messages up to a number, and return the messages that waited for them, in
         order."""
         for parked in [number for number in stream.parked if number <= seq]:
             del stream.parked[parked]
@@ -139,7 +139,7 @@ class Streams:
         self._recorder.put(STREAMS, f"{boot} {name}", str(stream.known), str(stream.settled))
 
     def restore(self, streams: list[Row], lost: list[Row]) -> StateVector:
-        """Begin with the recorded state and return its state vector."""
+        """Begin with the recorded streams, and return their state vector."""
         known = StateVector()
         for key, known_seq, settled in streams:
             boot, _, name = str(key).partition(" ")
@@ -155,7 +155,7 @@ class Streams:
 
     @property
     def lost(self) -> Sequence[PublicationName]:
-        """The messages that were given up and have not arrived since, oldest first."""
+        """Messages that were given up and have not arrived since, the oldest first."""
         return list(self._lost)
 
 

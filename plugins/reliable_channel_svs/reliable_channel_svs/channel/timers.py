@@ -1,4 +1,4 @@
-"""Many deadlines by key. Finding the next one costs as much as a heap."""
+"""Deadlines of many keys. Finding the next deadline costs as much as in a heap."""
 
 from collections.abc import Hashable, Iterator
 from heapq import heapify, heappop, heappush
@@ -8,7 +8,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Timers(Generic[K]):
-    """Each key is due once, at the time that was set last."""
+    """Deadlines of many keys, each due once, at the time that was set last."""
 
     def __init__(self) -> None:
         self._due_ms: dict[K, int] = {}
@@ -16,7 +16,7 @@ class Timers(Generic[K]):
         self._count = 0
 
     def set(self, key: K, due_ms: int) -> None:
-        """Set the only time at which a key is due."""
+        """Set the deadline of a key, which replaces an earlier deadline."""
         self._due_ms[key] = due_ms
         self._count += 1  # keys need no order of their own
         heappush(self._heap, (due_ms, self._count, key))
@@ -35,7 +35,7 @@ class Timers(Generic[K]):
         return self._heap[0][0] if self._heap else None
 
     def take_due(self, now_ms: int) -> Iterator[K]:
-        """Return the keys that are due, each of them once."""
+        """Yield the keys that are due, and remove their deadlines."""
         while (due_ms := self.next_ms()) is not None and due_ms <= now_ms:
             key = heappop(self._heap)[2]
             del self._due_ms[key]

@@ -1,14 +1,13 @@
-"""The broadcasts of a channel over state vectors: they are NDN packets, though there is no NDN
-network.
+"""Packets of a channel over State Vector Sync, in the format of NDN but without an NDN network.
 
     Interest /<channel>/v=3                        a state vector, in a Data in its parameters (§2)
     Data     /<sender>/<channel>/t=<boot>/seq=<n>  a message
     Interest /<sender>/<channel>/t=<boot>/seq=<n>  a member that lacks a message asks for it
     Data     /<sender>/<channel>/32=once/…         an ephemeral message
 
-After the state vector comes a list of the messages that its sender has received. Acknowledgements
-travel in it, because a state vector by itself says only which messages a node has heard of. The
-type of the element lets other readers skip it.
+After the state vector, a packet lists the messages that its sender has received. The list carries
+acknowledgements, because a vector only names messages that a node knows of. Readers that do not
+know the list skip it by its type.
 """
 
 from collections.abc import Callable, Iterable
@@ -24,28 +23,28 @@ from ..tlv import Reader, decode_integer, encode, encode_integer
 from ..vector import STATE_VECTOR, StateVector
 
 RECEIVED: Final = 240
-"""A name and a vector: the messages that the sender of a state vector has received."""
+"""Type of the element with a name and a vector of the messages that the sender has received."""
 LAMPORT_TIMESTAMP: Final = 242
 CONTENT: Final = 244
 ONCE: Final = text_component("once", KEYWORD)
 OVERHEAD_BYTES: Final = 512
-"""The room for everything in a message besides its content and its names."""
+"""Number of bytes of a packet for fields besides the content and the names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """A state vector, still encoded, and the messages that each member has received."""
+    """Sync packet, with the encoded state vector and the messages that members have received."""
 
     vector: bytes
     sender: Name | None
     received: StateVector
     lacking: frozenset[Name] = frozenset()
-    """Names of the messages that `received` includes although its sender gave them up."""
+    """Names of messages that `received` includes although the sender has given them up."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message. An ephemeral one has no place."""
+    """Message packet of a channel. An ephemeral message has no place in the state vector."""
 
     sender: Name
     place: PublicationName | None
@@ -56,13 +55,13 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A member's request for a missing message."""
+    """Request packet of a member for a missing message."""
 
     place: PublicationName
 
 
 class ChannelWire:
-    """Writes and reads the packets of one channel."""
+    """Encodes and decodes the packets of one channel."""
 
     def __init__(self, channel_id: str, random: Callable[[], float]) -> None:
         self.naming = Naming(Name((text_component(channel_id),)))
@@ -70,21 +69,22 @@ class ChannelWire:
         self._signer, self._trust = DigestSigner(), DigestTrust()
 
     def message_id(self, place: PublicationName) -> str:
-        """Return the id of a message. It is the message's name, which is unique and enough to ask
-        for the message."""
+        """Return the id of a message. The id is the message's NDN name, which is unique and can be
+        requested."""
         return str(self.naming.publication(place.node, place.bootstrap_time, place.seq))
 
     def place(self, message_id: str) -> PublicationName | None:
-        """Return the place that an id names."""
+        """Return the place of the message with an id, or None for other ids."""
         return self.naming.parse_publication(Name.parse(message_id))
 
     def message(self, place: PublicationName, lamport_timestamp: int, content: bytes) -> bytes:
-        """Return the packet of a message. Every member that sends it again sends the same bytes."""
+        """Return the packet of a message. Every member that sends the message again sends the same
+        bytes."""
         name = self.naming.publication(place.node, place.bootstrap_time, place.seq)
         return make_data(name, _body(lamport_timestamp, content), self._signer)
 
     def ephemeral(self, sender: Name, lamport_timestamp: int, content: bytes) -> tuple[str, bytes]:
-        """Return a message without a place in the vector, and its id."""
+        """Return the packet of a message without a place in the vector, and the message's id."""
         once = text_component(self._nonce().hex())
         name = self.naming.publications_of(sender).append(ONCE, once)
         return str(name), make_data(name, _body(lamport_timestamp, content), self._signer)
@@ -105,15 +105,16 @@ class ChannelWire:
         return Interest(self.naming.sync, self._nonce(), 1_000, parameters=data).encode()
 
     def request(self, place: PublicationName) -> bytes:
-        """Return an Interest for a message."""
+        """Return the Interest that requests a message."""
         name = self.naming.publication(place.node, place.bootstrap_time, place.seq)
         return Interest(name, self._nonce()).encode()
 
     def read(self, data: bytes) -> Sync | Message | Request | None:
-        """Return the decoded packet, or None where it belongs to another channel.
+        """Return the decoded packet, or None if the packet belongs to another channel.
 
-        Raises: TlvError: the bytes are no packet of any channel. SignatureRefused: the packet did
-        not arrive whole.
+        Raises:
+            TlvError: the bytes are no packet of any channel.
+            SignatureRefused: the packet did not arrive whole.
         """
         if data[:1] == bytes([DATA]):
             return self._read_message(data)
@@ -168,12 +169,13 @@ class ChannelWire:
 
 
 def node_name(sender_id: str) -> Name:
-    """Return the node of a sender as one component."""
+    """Return the node name for a sender id, as one name component."""
     return Name((text_component(sender_id),))
 
 
 def sender_id(node: Name) -> str:
-    """Return the sender of a node. A name that no sender of a channel can have is written out."""
+    """Return the sender id for a node name. A name that no sender id can have is returned as its
+    text."""
     if len(node) == 1:
         try:
             return split_component(node.components[0])[1].decode()

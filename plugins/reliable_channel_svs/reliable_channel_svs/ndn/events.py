@@ -1,4 +1,4 @@
-"""The events of a node of a group on NDN, besides those of its state machine."""
+"""Events of a node on NDN, in addition to those of its state machine."""
 
 from dataclasses import dataclass
 
@@ -15,8 +15,8 @@ from ..name import Name
 
 @dataclass(frozen=True, slots=True)
 class PublicationReceived:
-    """A publication was fetched. The publications of one node and bootstrap time arrive in order,
-    each of them once."""
+    """Event that a publication of another node was fetched. The publications of a node under one
+    bootstrap time arrive in order and once."""
 
     name: Name
     bootstrap_time: int
@@ -26,8 +26,8 @@ class PublicationReceived:
 
 @dataclass(frozen=True, slots=True)
 class PublicationUnavailable:
-    """No member had a publication for `give_up_after_ms`. The next ones are delivered without
-    it."""
+    """Event that no member had a publication for `give_up_after_ms`. Later publications are
+    delivered without the unavailable publication."""
 
     name: Name
     bootstrap_time: int
@@ -37,7 +37,8 @@ class PublicationUnavailable:
 
 @dataclass(frozen=True, slots=True)
 class PublicationEvicted:
-    """An own publication made room for newer ones and can no longer be fetched."""
+    """Event that an own publication was dropped for newer publications and cannot be fetched any
+    more."""
 
     bootstrap_time: int
     seq: int
@@ -45,19 +46,20 @@ class PublicationEvicted:
 
 @dataclass(frozen=True, slots=True)
 class ForwarderConnected:
-    """The forwarder is there, and the prefixes of this node are registered."""
+    """Event that the forwarder is connected, and has registered the prefixes of this node."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForwarderLost:
-    """The forwarder is away. The node keeps trying to reach it."""
+    """Event that the connection to the forwarder is lost. The node tries to connect to the
+    forwarder again."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class PacketRefused:
-    """Something arrived that is no packet, or that is not signed as the group's trust demands."""
+    """Event that received bytes are no packet, or not signed as the group's trust requires."""
 
     reason: str
 

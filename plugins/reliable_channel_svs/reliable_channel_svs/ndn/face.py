@@ -1,4 +1,4 @@
-"""A face: it asks a forwarder for Data, and answers the Interests that the forwarder brings."""
+"""Face that requests Data from a forwarder, and answers Interests from the forwarder."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from .management import COMMAND_LIFETIME_MS, Command, check_response
 
 
 class NoData(ForwarderError):
-    """An Interest was not answered in time, or the forwarder handed it back."""
+    """Error that an Interest was not answered in time, or that the forwarder returned a Nack."""
 
 
 @dataclass(slots=True, eq=False)
@@ -27,10 +27,10 @@ class _Pending:
 
 
 class Face:
-    """Speaks with one forwarder over one link, for as long as the link exists.
+    """Face for one forwarder over one link, as long as the link exists.
 
     `on_interest` returns the Data for an Interest, or None, and must not wait. `on_refused` is
-    called with bytes that are no packet.
+    called with received bytes that are no packet.
     """
 
     def __init__(
@@ -45,9 +45,10 @@ class Face:
         self._pending: dict[Name, list[_Pending]] = {}
 
     async def run(self) -> None:
-        """Take the forwarder's packets until the link ends.
+        """Receive packets of the forwarder until the link ends.
 
-        Raises: ForwarderError: the link ended.
+        Raises:
+            ForwarderError: the link ended.
         """
         while True:
             wire = await self._link.receive()
@@ -65,17 +66,20 @@ class Face:
         await self._link.send(packet)
 
     async def express(self, interest: Interest) -> Data:
-        """Ask for the Data of a name. The caller still has to check its signature.
+        """Request the Data packet of a name, and return it. The caller must check the signature of
+        the Data packet.
 
-        Raises: NoData: no member has the Data, or none sent it in time. ForwarderError: the link is
-        gone.
+        Raises:
+            NoData: no member has the Data, or none sent it in time.
+            ForwarderError: the link is gone.
         """
         return await self._ask(interest.name, interest.encode(), interest.lifetime_ms)
 
     async def command(self, command: Command) -> None:
         """Send a command to the forwarder.
 
-        Raises: ForwarderError: the forwarder did not carry out the command.
+        Raises:
+            ForwarderError: the forwarder did not carry out the command.
         """
         data = await self._ask(command.name, command.wire, COMMAND_LIFETIME_MS)
         check_response(command, data.content)
@@ -119,4 +123,4 @@ class Face:
 
 
 NACK_REASONS: Final = {0: "no reason given", 50: "congestion", 100: "duplicate", 150: "no route"}
-"""The element NackReason of NDNLPv2."""
+"""Texts for the values of the element NackReason in NDNLPv2."""

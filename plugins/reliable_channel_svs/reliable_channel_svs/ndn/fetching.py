@@ -1,5 +1,4 @@
-"""Publications of other members, fetched several at a time and delivered in order, each of them
-once."""
+"""Publications of other members, fetched several at a time and delivered in order and once."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from .events import PublicationReceived, PublicationUnavailable
 from .options import NodeOptions
 
 Place = tuple[Name, int, int]
-"""A node, a bootstrap time and a sequence number."""
+"""Name of a node, a bootstrap time and a sequence number."""
 Outcome = PublicationReceived | PublicationUnavailable
 
 
@@ -30,15 +29,15 @@ class _Stream:
 
 
 class Gone(SvsError):
-    """The publisher says that it no longer has the publication."""
+    """Error that the publisher no longer has a publication."""
 
 
 class Fetcher:
-    """Fetches the publications that become known.
+    """Fetches publications of other members when they become known.
 
-    `fetch` returns the content of a publication or raises a `SvsError`. After an error other than
-    `Gone` the publication is requested again, with longer and longer pauses. `deliver` may wait: no
-    more than a window is fetched meanwhile.
+    `fetch` returns the content of a publication or raises an `SvsError`. After an error other than
+    `Gone`, the publication is requested again after growing pauses. While `deliver` waits, at most
+    a window of publications is fetched.
     """
 
     def __init__(

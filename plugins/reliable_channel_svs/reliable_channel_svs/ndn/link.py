@@ -1,7 +1,7 @@
-"""A link to a forwarder. It carries whole packets each way over a unix socket, TCP or UDP.
+"""Link to a forwarder, which carries whole packets over a unix socket, TCP or UDP.
 
-It replaces python-ndn, because SVS needs only these few modules. python-ndn knows only version 1 of
-SVS, runs only on asyncio, and brings 14 packages along.
+This module replaces python-ndn, of which SVS needs only a small part. python-ndn knows only version
+1 of SVS, runs only on asyncio, and depends on 14 packages.
 """
 
 import socket
@@ -17,20 +17,21 @@ from ..packet import MAX_PACKET_BYTES
 from ..tlv import read_number
 
 DEFAULT_PORT: Final = 6363
-"""The addresses at which forwarders listen (NFD, ndnd)."""
+"""TCP and UDP port on which forwarders listen (NFD, ndnd)."""
 SEND_S: Final = 5.0
-"""The longest time for which a forwarder may leave a packet half taken."""
+"""Maximum time for which a forwarder may leave a packet half received."""
 
 
 class Link(Protocol):
-    """Carries packets to and from one forwarder."""
+    """Link that carries packets to and from one forwarder."""
 
     async def send(self, packet: bytes) -> None: ...
 
     async def receive(self) -> bytes:
-        """Return the next packet.
+        """Wait for the next packet, and return it.
 
-        Raises: ForwarderError: the link is gone, or the bytes are no packet.
+        Raises:
+            ForwarderError: the link is gone, or the bytes are no packet.
         """
         ...
 
@@ -39,7 +40,7 @@ class Link(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """The address of a forwarder: `unix:///run/nfd/nfd.sock`, `tcp://host:6363` or
+    """Address of a forwarder, such as `unix:///run/nfd/nfd.sock`, `tcp://host:6363` or
     `udp://host:6363`."""
 
     url: str
@@ -49,9 +50,10 @@ class Address:
 
     @classmethod
     def parse(cls, url: str) -> Self:
-        """Read a URL.
+        """Return the forwarder's address in a URL.
 
-        Raises: ValueError: the text is no such URL.
+        Raises:
+            ValueError: the text is no such URL.
         """
         parts = urlsplit(url)
         if parts.scheme == "unix" and parts.path:
@@ -66,7 +68,8 @@ class Address:
 async def connect(address: Address) -> Link:
     """Connect to a forwarder.
 
-    Raises: ForwarderError: the forwarder is not there.
+    Raises:
+        ForwarderError: the forwarder is not there.
     """
     where, port = address.path_or_host, address.port
     try:
@@ -80,10 +83,10 @@ async def connect(address: Address) -> Link:
 
 
 class UnixStream:
-    """A unix socket as a stream of bytes.
+    """Unix socket as a stream of bytes.
 
-    With AnyIO's own stream (4.16) asyncio reports an `InvalidStateError` where bytes arrive while
-    `receive` is being cancelled. That happens whenever a busy node closes.
+    AnyIO's own stream (4.16) fails if bytes arrive while `receive` is being cancelled. This
+    `InvalidStateError` of asyncio occurs whenever a busy node closes.
     """
 
     def __init__(self, connected: socket.socket) -> None:
@@ -91,7 +94,7 @@ class UnixStream:
 
     @classmethod
     def connect(cls, path: str) -> Self:
-        """Connect, without waiting.
+        """Connect to a unix socket, without waiting.
 
         Raises:
             OSError: no forwarder listens, too many wait already, or the system has no such sockets.
@@ -118,7 +121,7 @@ class UnixStream:
                 await anyio.wait_writable(self._socket)
 
     async def receive(self, max_bytes: int) -> bytes:
-        """Return some bytes.
+        """Wait for bytes of the stream, and return them.
 
         Raises:
             EndOfStream: the other side closed it.
@@ -140,7 +143,7 @@ class UnixStream:
 
 
 class StreamLink:
-    """The packets of a stream, one after the other, separated by their own lengths."""
+    """Link over a stream of bytes, in which packets are separated by their own lengths."""
 
     def __init__(self, stream: ByteStream | UnixStream) -> None:
         self._stream = stream
@@ -148,7 +151,7 @@ class StreamLink:
         self._lock = anyio.Lock()
 
     async def send(self, packet: bytes) -> None:
-        """Send one packet.
+        """Send one packet to the forwarder.
 
         Raises:
             ForwarderError: the link is gone.
@@ -165,9 +168,10 @@ class StreamLink:
             raise ForwarderError(f"the forwarder is gone: {error}") from error
 
     async def receive(self) -> bytes:
-        """Return the next packet.
+        """Wait for the next packet, and return it.
 
-        Raises: ForwarderError: the link is gone, or carries something other than packets.
+        Raises:
+            ForwarderError: the link is gone, or carries something other than packets.
         """
         while True:
             if packet := self._take():
@@ -207,7 +211,7 @@ class DatagramLink:
         self._socket = socket
 
     async def send(self, packet: bytes) -> None:
-        """Send one packet.
+        """Send one packet to the forwarder.
 
         Raises:
             ForwarderError: the socket refuses it.
@@ -218,7 +222,7 @@ class DatagramLink:
             raise ForwarderError(f"the forwarder is gone: {error}") from error
 
     async def receive(self) -> bytes:
-        """Return the next packet.
+        """Wait for the next packet, and return it.
 
         Raises:
             ForwarderError: the socket is closed, or no forwarder listens there.

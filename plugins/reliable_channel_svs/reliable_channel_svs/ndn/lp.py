@@ -1,4 +1,4 @@
-"""The parts of the link protocol NDNLPv2 that an application meets: PIT tokens and Nacks."""
+"""Fields of the link protocol NDNLPv2 that an application uses, PIT tokens and Nacks."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -16,29 +16,30 @@ NACK_REASON: Final = 0x0321
 
 @dataclass(frozen=True, slots=True)
 class LinkPacket:
-    """A network packet with the fields of its link header."""
+    """Network packet with the fields of its link header."""
 
     packet: bytes
     pit_token: bytes | None = None
-    """The token that the answer must carry."""
+    """Token of an Interest that the answer must carry."""
     nack_reason: int | None = None
-    """The forwarder's reason for handing an Interest back, or 0 where it gives none."""
+    """Forwarder's reason for a Nack, or 0 if the forwarder gives no reason."""
 
 
 def wrap(packet: bytes, pit_token: bytes | None) -> bytes:
-    """Return the packet with the token of the Interest that it answers."""
+    """Return a packet in a link header, with the token of the Interest that it answers."""
     if pit_token is None:
         return packet
     return encode(LP_PACKET, encode(PIT_TOKEN, pit_token), encode(FRAGMENT, packet))
 
 
 def unwrap(wire: bytes) -> LinkPacket:
-    """Take a packet out of its link header, if it has one.
+    """Return the network packet and the link header's fields.
 
-    Unknown header fields are ignored, as NDNLPv2 allows.
+    As NDNLPv2 allows, unknown header fields are ignored.
 
-    Raises: TlvError: the bytes are malformed, hold no packet, or hold a piece of one (local links
-    do not divide packets).
+    Raises:
+        TlvError: the bytes are malformed, hold no packet, or hold a piece of one (local links do
+            not divide packets).
     """
     type_, _ = read_number(memoryview(wire), 0)
     if type_ != LP_PACKET:

@@ -1,7 +1,6 @@
-"""Commands to the forwarder for routes and strategies, in the NFD management protocol, which ndnd
-speaks too.
+"""Commands to a forwarder for routes and strategies, in the NFD management protocol (NFD, ndnd).
 
-A command is a signed Interest. Forwarders take DigestSha256 from local faces.
+A command is a signed Interest. Forwarders accept commands with DigestSha256 from local faces.
 """
 
 from dataclasses import dataclass
@@ -31,7 +30,7 @@ MULTICAST: Final = Name.parse("/localhost/nfd/strategy/multicast")
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A signed Interest: the name of its answer, and its bytes."""
+    """Management command, a signed Interest with the name of its answer."""
 
     what: str
     name: Name
@@ -39,13 +38,13 @@ class Command:
 
 
 def register_route(prefix: Name, nonce: bytes, now_ms: int) -> Command:
-    """Return the command that asks for the Interests below a prefix."""
+    """Return the command that requests all Interests below a prefix."""
     return _command("rib", "register", encode(CONTROL_PARAMETERS, prefix.encode()), nonce, now_ms)
 
 
 def set_multicast(prefix: Name, nonce: bytes, now_ms: int) -> Command:
-    """Return the command that sends Interests below a prefix to all nodes that registered it. By
-    default one of them gets an Interest."""
+    """Return the command that sends Interests below a prefix to all nodes that registered it.
+    Without a multicast command, the forwarder sends each Interest to only one node."""
     parameters = encode(CONTROL_PARAMETERS, prefix.encode(), encode(STRATEGY, MULTICAST.encode()))
     return _command("strategy-choice", "set", parameters, nonce, now_ms)
 
@@ -53,7 +52,8 @@ def set_multicast(prefix: Name, nonce: bytes, now_ms: int) -> Command:
 def check_response(command: Command, content: bytes) -> None:
     """Check that the forwarder carried out the command.
 
-    Raises: ForwarderError: the forwarder refused it.
+    Raises:
+        ForwarderError: the forwarder refused it.
     """
     try:
         reader = Reader(only(content, CONTROL_RESPONSE))

@@ -1,4 +1,4 @@
-"""A member of a group on NDN: the state machine, a forwarder, and the publications."""
+"""Member of a group on NDN, with the state machine, a forwarder, and the publications."""
 
 import os
 import random
@@ -33,20 +33,23 @@ from .options import NodeOptions
 from .store import PublicationStore
 
 SYNC_LIFETIME_MS = 1_000
-"""§2: the Interest Lifetime for the Sync Interest is 1 second."""
+"""Lifetime of a Sync Interest, 1 second as in §2 (ms)."""
 MAX_GROUP_BYTES = 256
-"""The encoded length of a group's name, which occurs twice in each Sync Interest."""
+"""Maximum encoded length of a group's name, which occurs twice in each Sync Interest."""
 
 
 class SvsNode:
-    """Takes part in a group through a forwarder (`unix:///run/nfd/nfd.sock`, `tcp://…`, `udp://…`).
+    """Node that takes part in a group through a forwarder (`unix:///run/nfd/nfd.sock`, `tcp://…`,
+    `udp://…`).
 
-    It is an async context manager. Publications of others arrive with `events()`. The node waits
-    for a forwarder that is away. Own publications are kept in memory. A node that starts again
-    takes a new bootstrap time, and earlier publications that were not fetched are gone.
+    `SvsNode` is an async context manager. `events()` yields the publications of other members.
+    While its forwarder is away, the node waits. The node's own publications are kept in memory.
+    After a restart, the node has a new bootstrap time, and old publications cannot be fetched any
+    more.
 
-    Raises: InvalidName: the group or the name is no name, or is too long. ValueError: the
-    forwarder's address is invalid.
+    Raises:
+        InvalidName: the group or the name is no name, or is too long.
+        ValueError: the forwarder's address is invalid.
     """
 
     def __init__(
@@ -107,16 +110,17 @@ class SvsNode:
         return suppressed
 
     async def publish(self, content: bytes) -> Publication:
-        """Publish a message to the group. Other members fetch it when they hear of it.
+        """Publish a message to the group. Other members fetch the message when they hear of it.
 
-        Raises: ValueError: the message is too long for a packet, or for `segments` packets.
-        SequenceExhausted: the last number of this bootstrap time is taken.
+        Raises:
+            ValueError: the message is too long for a packet, or for `segments` packets.
+            SequenceExhausted: the last number of this bootstrap time is taken.
         """
         [publication] = await self.publish_all([content])
         return publication
 
     async def publish_all(self, contents: Sequence[bytes]) -> list[Publication]:
-        """Publish several messages with consecutive numbers, announced by one vector.
+        """Publish several messages with consecutive numbers, which one state vector announces.
 
         Raises:
             ValueError, SequenceExhausted: as `publish`.
@@ -137,7 +141,7 @@ class SvsNode:
         return publications
 
     async def wait_asked(self) -> None:
-        """Wait until a member has asked for the newest publication, if there is one."""
+        """Wait until a member has requested the newest publication, if there is a publication."""
         if self._newest is not None:
             await self._asked_for_newest.wait()
 
@@ -146,12 +150,11 @@ class SvsNode:
         self.core.rebootstrap(self._now_ms())
 
     def forget(self, publication: Publication) -> None:
-        """Stop keeping an own publication."""
+        """Stop keeping an own publication for other members."""
         self._store.forget(publication)
 
     async def events(self) -> AsyncIterator[NodeEvent]:
-        """Return an iterator over the events, including publications of others, until the node is
-        closed."""
+        """Yield events, including publications of other members, until the node is closed."""
         try:
             async for event in self._events:
                 yield event
@@ -159,7 +162,7 @@ class SvsNode:
             return
 
     async def next_events(self) -> list[NodeEvent]:
-        """Wait for events and return all that are there, or none once the node is closed."""
+        """Wait for events and return all of them, or none once the node is closed."""
         try:
             events = [await self._events.receive()]
             while self._events.statistics().current_buffer_used:
@@ -170,11 +173,11 @@ class SvsNode:
 
     @property
     def is_connected(self) -> bool:
-        """True if the forwarder is there and knows this node's prefixes."""
+        """True if the forwarder is connected and has registered this node's prefixes."""
         return self._connected.is_set()
 
     async def wait_connected(self) -> None:
-        """Wait until the forwarder is there and knows this node's prefixes."""
+        """Wait until the forwarder is connected and has registered this node's prefixes."""
         await self._connected.wait()
 
     # -- the forwarder -----------------------------------------------------------------------------

@@ -1,8 +1,8 @@
-"""Messages longer than a publication: they are cut into several publications and joined again.
+"""Messages that are too long for a publication, which are cut into parts and joined again.
 
-A part is one byte and some bytes of the message. The byte says whether the part begins a message
-and whether it ends one. The parts of a message are consecutive publications of one node and
-bootstrap time.
+A part consists of one byte of flags and a piece of the message. The flags say whether the part is
+the first or the last of its message. The parts of a message are consecutive publications of one
+node and bootstrap time.
 """
 
 from collections import OrderedDict
@@ -14,16 +14,17 @@ from .events import PublicationReceived, PublicationUnavailable
 BEGINS: Final = 1
 ENDS: Final = 2
 MAX_MESSAGE_BYTES: Final = 1024 * 1024 + 128
-"""The longest `max_message_bytes`, with room for everything beside the payload."""
+"""Maximum value of `max_message_bytes`, with room for everything besides the payload."""
 MAX_BYTES: Final = 16 * 1024 * 1024
-"""The parts that may wait for the rest of their messages. Beyond it the message that began first is
-given up."""
+"""Maximum size of the parts that wait for the rest of their messages. Beyond the maximum, the
+message that began first is given up."""
 
 
 def cut(message: bytes, size: int) -> list[bytes]:
-    """Cut a message into parts of at most `size` bytes.
+    """Return the parts of a message, each of at most `size` bytes.
 
-    Raises: ValueError: the message is longer than other members would join.
+    Raises:
+        ValueError: the message is longer than other members would join.
     """
     if len(message) > MAX_MESSAGE_BYTES:
         raise ValueError(f"it has {len(message)} bytes; at most {MAX_MESSAGE_BYTES} are joined")
@@ -44,7 +45,7 @@ class _Begun:
 
 
 class Joiner:
-    """Joins the parts of each node's messages in bounded memory."""
+    """Joins the parts of each node's messages, in limited memory."""
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
         self._max_bytes = max_bytes
@@ -54,7 +55,8 @@ class Joiner:
         """Messages that were begun and will not end, and parts that belong to none."""
 
     def take(self, publication: PublicationReceived) -> bytes | None:
-        """Take a part. Return the message if the part ends it."""
+        """Accept the next part of a message. If the part is the last of its message, `take` returns
+        the message."""
         stream, part = (publication.name, publication.bootstrap_time), publication.content
         flags = part[0] if part else 0
         if flags & BEGINS:
@@ -78,7 +80,7 @@ class Joiner:
         return None
 
     def skip(self, publication: PublicationUnavailable) -> None:
-        """Note that a part cannot be fetched."""
+        """Note that a part of a message cannot be fetched."""
         self._give_up((publication.name, publication.bootstrap_time))
 
     def _give_up(self, stream: object) -> None:

@@ -1,4 +1,4 @@
-"""Own publications: each becomes Data packets once, and these are kept for members that ask."""
+"""Own publications as Data packets, which are kept for members that request them."""
 
 from collections import OrderedDict
 
@@ -12,7 +12,7 @@ from .options import NodeOptions
 
 
 class PublicationStore:
-    """The newest `store_bytes` of the Data packets of own publications."""
+    """Data packets of the newest own publications, up to `store_bytes` in total."""
 
     def __init__(
         self,
@@ -31,12 +31,12 @@ class PublicationStore:
 
     @property
     def content_limit_bytes(self) -> int:
-        """The longest publication that is kept."""
+        """Maximum size of a publication's content."""
         segments = self._options.segments if self._naming.scheme == "svs-alo" else 1
         return segments * self._piece_bytes
 
     def add(self, publication: Publication, content: bytes) -> list[Publication]:
-        """Keep a publication and return the publications that were dropped for it."""
+        """Store a publication, and return the publications that were dropped for it."""
         name = self._naming.publication(self._node, publication.bootstrap_time, publication.seq)
         if self._naming.scheme == "spec":
             packets = {name: self._sign(name, content)}
@@ -53,12 +53,12 @@ class PublicationStore:
         return evicted
 
     def forget(self, publication: Publication) -> None:
-        """Stop keeping a publication of this node."""
+        """Stop keeping an own publication for other members."""
         names = self._publications.pop(publication, ())
         self._size_bytes -= sum(len(self._packets.pop(name)) for name in names)
 
     def answer(self, interest: Interest) -> bytes | None:
-        """Return the Data for an Interest."""
+        """Return the Data packet that answers an Interest, or None."""
         packet = self._packets.get(interest.name)
         if packet is None and interest.can_be_prefix:
             packet = self._packets.get(interest.name.append(number_component(SEGMENT, 0)))

@@ -1,8 +1,7 @@
-"""`ndn://`: a channel on NDN itself. Its messages are publications in a State Vector Sync group.
+"""Transport `ndn://` of a channel, whose messages are publications in a State Vector Sync group.
 
-There is no Store. Publications that their sender still has are fetched without further request, by
-newcomers too. Messages that the sender no longer has are broadcast again by other participants
-(SDS-R).
+A channel on NDN has no Store. Participants, also new ones, fetch all publications that their sender
+still has. Other participants broadcast messages again that the sender no longer has (SDS-R).
 """
 
 import time
@@ -42,19 +41,21 @@ from .url import GroupUrl
 
 OPTIONS: Final = NodeOptions(tell_gone=True)
 OPEN_S: Final = 10.0
-"""The longest time for which the forwarder may leave a command unanswered."""
+"""Maximum time for which the forwarder may leave a command unanswered."""
 LINGER_S: Final = 1.0
-"""The time for which a closing node still answers requests for its last publication."""
+"""Maximum time for which a closing node still answers requests for its last publication."""
 OTHERS_S: Final = 0.1
-"""The additional time that the other participants get after the first request."""
+"""Additional time for requests of other participants after the first request."""
 EPHEMERAL_S: Final = 60.0
-"""The time for which an ephemeral message is kept for others."""
+"""Time for which an ephemeral message is kept for other members."""
 
 
 class NdnTransport(BaseTransport):
-    """A content topic as a group on NDN. A sender is a node of the group.
+    """Transport that uses a group on NDN for each content topic. Each sender is a node of the
+    group.
 
-    Raises: ValueError: the URL does not have the form in `url.py`.
+    Raises:
+        ValueError: the URL does not have the form in `url.py`.
     """
 
     has_store = False
@@ -114,20 +115,20 @@ class NdnTransport(BaseTransport):
             raise TransportError(f"{self.url} cannot be reached: {lost}")
 
     async def aclose(self) -> None:
-        """Leave the group and drop all own publications."""
+        """Leave the group, and drop all own publications."""
         self._node = None
         await self._stack.aclose()
 
     def envelope(
         self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
     ) -> Envelope:
-        """Wrap bytes under the hash that a Waku node would give them."""
+        """Return an envelope with the hash that a Waku node would give the bytes."""
         return self._wrapping.envelope(
             payload, timestamp_ns=timestamp_ns, ephemeral=ephemeral, meta=meta
         )
 
     async def publish(self, envelope: Envelope) -> None:
-        """Publish a message and announce it to the group."""
+        """Publish a message, and announce it to the group."""
         node = self._opened()
         if not node.is_connected:
             raise TransportError("the forwarder is away")
@@ -145,7 +146,7 @@ class NdnTransport(BaseTransport):
             self._ephemeral.append((anyio.current_time(), publications))
 
     async def receive(self) -> Batch:
-        """Wait for publications of others."""
+        """Wait for publications of other members."""
         self._check_forwarder()
         node = self._opened()
         events, self._early = self._early, []
@@ -166,7 +167,7 @@ class NdnTransport(BaseTransport):
         yield await self.by_hash([])
 
     async def handed_over(self) -> None:
-        """Wait a moment so that others can fetch the last publication."""
+        """Wait a moment, so that other members can fetch the last publication."""
         if (node := self._node) is not None and node.is_connected:
             with anyio.move_on_after(LINGER_S):
                 await node.wait_asked()

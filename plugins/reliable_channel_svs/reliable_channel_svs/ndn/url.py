@@ -1,5 +1,4 @@
-"""`ndn://host:port/group?…`: the forwarder and the group of a channel, its key, and the trusted
-keys."""
+"""URL `ndn://host:port/group?…` with the forwarder and the group of a channel, and the keys."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,23 +22,25 @@ ALLOWED: Final = (
 @dataclass(frozen=True, slots=True)
 class GroupUrl:
     forwarder: str
-    """The forwarder: `tcp://…`, `udp://…` or `unix://…`."""
+    """URL of the forwarder, such as `tcp://…`, `udp://…` or `unix://…`."""
     prefix: Name
-    """The prefix of the content topic in the group's name."""
+    """Prefix of the group's name, before the content topic."""
     node_prefix: Name
-    """The prefix of the sender's name in the node's name."""
+    """Prefix of the node's name, before the sender id."""
     naming: NamingScheme
     set_strategy: bool
     key: Path | None
-    """A file with the name and the Ed25519 seed (hex) of the own key. None means DigestSha256."""
+    """File with the name and the Ed25519 seed (hex) of the node's own key. Without a key file,
+    packets are signed with DigestSha256."""
     trust: Path | None
-    """A file with the trusted keys: one name and public key (hex) on each line."""
+    """File with the trusted keys, one name and public key (hex) on each line."""
 
     @classmethod
     def parse(cls, url: str) -> Self:
-        """Read a URL.
+        """Return the forwarder, group and keys in a URL.
 
-        Raises: ValueError: the text is no such URL.
+        Raises:
+            ValueError: the text is no such URL.
         """
         try:
             parts = urlsplit(url)
@@ -68,22 +69,23 @@ class GroupUrl:
         return found
 
     def group(self, content_topic: str) -> Name:
-        """Return the group of a content topic: the parts of the topic after the prefix."""
+        """Return the group for a content topic, whose parts follow the prefix."""
         parts = content_topic.strip("/").split("/")
         return self.prefix.append(*map(text_component, parts))
 
     def node(self, sender_id: str) -> Name:
-        """Return the name of a sender's node."""
+        """Return the node name for a sender id."""
         return self.node_prefix.append(text_component(sender_id))
 
     def options(self, options: NodeOptions) -> NodeOptions:
-        """Return the settings of a node, with the values from the URL."""
+        """Return the given options with the values from the URL."""
         return replace(options, naming=self.naming, set_strategy=self.set_strategy)
 
     def identity(self) -> tuple[Signer, Trust]:
-        """Read the files and return the own key and the trusted keys.
+        """Read the key files, and return the node's own signer and the trusted keys.
 
-        Raises: ValueError: a file cannot be read, or has the wrong form.
+        Raises:
+            ValueError: a file cannot be read, or has the wrong form.
         """
         if self.key is None or self.trust is None:
             return DigestSigner(), DigestTrust()

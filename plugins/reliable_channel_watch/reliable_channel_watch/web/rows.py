@@ -1,7 +1,6 @@
-"""The rows that the page is sent of a view: plain values, all of them at first and then the
-changes.
+"""Rows of a view for the web page, all of them at first and then the changes.
 
-Times are milliseconds since the second (`base`) in which the view begins.
+Times are milliseconds since the second `base`, in which the view begins.
 """
 
 import json
@@ -12,11 +11,13 @@ from ..model import View
 from ..values import LAMPS, Gap, Message
 
 MAX_ROWS: Final = 4_000
-"""The most rows of one kind in one piece. The others follow in the next piece."""
+"""Maximum number of rows of one kind in a message to the page. Further rows follow in the next
+message."""
 
 
 class Rows:
-    """The rows that one page has not been sent yet. It never grows beyond the view."""
+    """Rows that were not sent to a page yet. The set of unsent rows never has more rows than the
+    view."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -30,12 +31,12 @@ class Rows:
         self._base_ms: int | None = None
 
     def changed(self, messages: set[int], gaps: set[int]) -> None:
-        """Note the rows that must be sent again."""
+        """Note that rows have changed and must be sent again."""
         self._messages.update(dict.fromkeys(messages))
         self._gaps.update(dict.fromkeys(gaps))
 
     def take(self) -> str | None:
-        """Return the next piece as JSON, or None if there is nothing new."""
+        """Return the next rows for the page as JSON, or None if nothing changed."""
         view = self._view
         if view.first_ms is None:
             return None

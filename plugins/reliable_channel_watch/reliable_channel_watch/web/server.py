@@ -1,9 +1,9 @@
-"""A small web server for one person on this machine.
+"""Small web server for one person on this machine.
 
-It listens only on 127.0.0.1. Its paths begin with a secret, so that other users of the machine do
-not find it. It refuses requests for another host, so that no page of the web reaches it under
-another name (DNS rebinding). No answer allows another origin. The page is static, and loads nothing
-from elsewhere.
+The server listens only on 127.0.0.1. All paths of the server begin with a secret, so that other
+users of the machine cannot find the page. Requests for another host name are refused, as a
+protection against DNS rebinding. No answer allows requests from other origins. The page is static,
+and loads nothing from elsewhere.
 """
 
 import json
@@ -26,10 +26,11 @@ HOST: Final = "127.0.0.1"
 REQUEST_BYTES: Final = 8_192
 REQUEST_S: Final = 5.0
 SEND_S: Final = 30.0
-"""A page that reads nothing for this long is disconnected. It connects again by itself."""
+"""Time after which a page that reads nothing is disconnected. A disconnected page connects again by
+itself."""
 AT_A_TIME: Final = 64
 PAGES: Final = 16
-"""The number of open pages."""
+"""Maximum number of open pages."""
 EVERY_S: Final = 0.25
 PAGE: Final = files(__package__) / "page"
 FILES: Final = {
@@ -56,7 +57,7 @@ _REASONS: Final = {
 
 
 class Request(NamedTuple):
-    """The longest request that is read."""
+    """Request of a browser, of limited length."""
 
     method: str
     path: str
@@ -65,7 +66,7 @@ class Request(NamedTuple):
 
 
 class WatchServer:
-    """Serves the page of a view while `run` runs."""
+    """Serves the web page of a view while `run` runs."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -80,7 +81,8 @@ class WatchServer:
     async def run(
         self, port: int = 0, *, task_status: TaskStatus[str] = anyio.TASK_STATUS_IGNORED
     ) -> None:
-        """Serve the page. `tasks.start` returns its URL. Port 0 takes a free port.
+        """Serve the page until cancelled. `tasks.start` returns the URL of the page. With port 0,
+        the server takes a free port.
 
         Raises:
             OSError: the port cannot be used.

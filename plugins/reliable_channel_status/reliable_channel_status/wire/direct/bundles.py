@@ -1,6 +1,6 @@
-"""X3DH bundles and the secrets that they lead to (53/WAKU2-X3DH): secp256k1, no one-time keys.
+"""X3DH bundles and their shared secrets (53/WAKU2-X3DH) on secp256k1, without one-time keys.
 
-A bundle has one signed pre-key for each device of its owner, and the owner's signature.
+A bundle has a signed pre-key for each device of its owner, and the owner's signature.
 """
 
 from dataclasses import dataclass, field
@@ -10,17 +10,18 @@ from .. import status_pb2
 from ..keys import COMPRESSED_BYTES, PrivateKey, PublicKey, keccak256, recover
 
 MAX_DEVICES: Final = 16
-"""Maximum number of devices of a bundle that are read. status-go keeps three."""
+"""Maximum number of devices that are read from a bundle. status-go keeps at most three devices of a
+user."""
 MAX_ID_LENGTH: Final = 128
 OWN_VERSION: Final = 0
-"""Field `protocol_version` of own pre-keys. Clients agree on a further, "negotiated" topic with
-devices of version 1. They write to devices of version 0 on the partitioned topic, on which bots
-listen."""
+"""Field `protocol_version` of the bot's own pre-keys. With devices of version 1, clients agree on a
+further, "negotiated" topic. To devices of version 0, clients write on the partitioned topic, on
+which bots listen."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignedPreKey:
-    """Pre-key of a device."""
+    """Signed pre-key of a user's device."""
 
     public_key: PublicKey
     version: int = 0
@@ -29,7 +30,7 @@ class SignedPreKey:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Pre-keys of a user's devices."""
+    """Bundle with the pre-keys of a user's devices."""
 
     identity: PublicKey
     devices: dict[str, SignedPreKey]
@@ -38,8 +39,7 @@ class Bundle:
 
     @property
     def signed_bytes(self) -> bytes:
-        """Return the bytes that the owner signs: the devices in order of their ids, then the
-        time."""
+        """Bytes that the owner signs, which are the devices in order of their ids and the time."""
         parts = [
             device.encode() + key.public_key.compressed + str(key.version).encode()
             for device, key in sorted(self.devices.items(), key=lambda item: item[0].encode())
@@ -63,13 +63,13 @@ class Bundle:
 
 
 def sign_bundle(key: PrivateKey, devices: dict[str, SignedPreKey], timestamp_ns: int) -> Bundle:
-    """Return a bundle of the key's owner."""
+    """Return a new bundle, signed with the owner's key."""
     unsigned = Bundle(key.public_key, devices, timestamp_ns)
     return Bundle(key.public_key, devices, timestamp_ns, key.sign(unsigned.signed_bytes))
 
 
 def read_bundle(raw: status_pb2.Bundle) -> Bundle:
-    """Read a bundle and check its signature.
+    """Return a bundle whose signature is valid.
 
     Raises:
         ValueError: it is not a bundle, or its identity did not sign it.
@@ -97,7 +97,7 @@ def _compressed(data: bytes) -> PublicKey:
 def secret_of_initiator(
     identity: PrivateKey, ephemeral: PrivateKey, peer: PublicKey, pre_key: PublicKey
 ) -> bytes:
-    """Return the 32-byte secret of a session that begins with a message to a bundle."""
+    """Return the secret (32 bytes) of a session that begins with a message to a bundle."""
     return keccak256(
         identity.shared_secret(pre_key)
         + ephemeral.shared_secret(peer)
@@ -108,7 +108,8 @@ def secret_of_initiator(
 def secret_of_responder(
     identity: PrivateKey, pre_key: PrivateKey, peer: PublicKey, ephemeral: PublicKey
 ) -> bytes:
-    """Return the same secret for the owner of the bundle."""
+    """Return the secret (32 bytes) of a session for the owner of the bundle, equal to the
+    initiator's."""
     return keccak256(
         pre_key.shared_secret(peer)
         + identity.shared_secret(ephemeral)

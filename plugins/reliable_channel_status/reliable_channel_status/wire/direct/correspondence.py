@@ -1,7 +1,7 @@
-"""Direct messages of one device: encryption and MVDS.
+"""Direct messages of one device, with encryption and MVDS.
 
-The layers from the outside are `ProtocolMessage` with an encrypted message for each device, MVDS,
-and the signed payload. Bytes go in and come out, without I/O.
+From the outside, the layers are `ProtocolMessage`, an encrypted message per device, MVDS, and
+payload. The module takes and returns bytes, without I/O.
 """
 
 import os
@@ -19,30 +19,33 @@ from .dh import ANY_DEVICE, decrypt_dh, encrypt_dh
 from .sessions import Sessions
 
 MAX_BUNDLES: Final = 3
-"""Maximum number of bundles of one message that are read. Clients send one."""
+"""Maximum number of bundles that are read from one message. Clients send one bundle in a
+message."""
 MAX_DEVICES: Final = 64
-"""Maximum number of devices in one message. status-go writes for three."""
+"""Maximum number of devices for which one message is encrypted. status-go encrypts each message for
+three devices."""
 
 
 @dataclass(frozen=True, slots=True)
 class DirectPayload:
-    """Content of a direct message: signed payloads, and acknowledgements of its sender."""
+    """Content of a direct message, with signed payloads and the sender's acknowledgements."""
 
     bodies: tuple[tuple[bytes, bytes | None], ...]
-    """Signed payloads, each with the id for its acknowledgement."""
+    """Signed payloads, each with the id by which it is acknowledged."""
     datasync: DataSyncPayload | None = None
     ratchet_key: MessageKeyId | None = None
-    """Key of a session that opened it. `Correspondence.confirm` deletes the key."""
+    """Id of the session key that decrypted the message. `Correspondence.confirm` deletes the
+    session key."""
     refused: tuple[Refused, ...] = ()
-    """Bundles in the message that are refused."""
+    """Refusals of bundles in the message."""
     group_id: bytes = b""
-    """Group of the keys."""
+    """Id of the group whose keys the message carries."""
     group_keys: status_pb2.HRKeys | None = None
-    """Keys of a group, for a member."""
+    """Keys of a group, sent to one member."""
 
 
 class Correspondence:
-    """Direct messages of one device.
+    """Direct messages of one device, encrypted and decrypted.
 
     Args:
         key: of the device's owner.
@@ -87,7 +90,8 @@ class Correspondence:
     def open(
         self, data: bytes, sender: PublicKey | None, timestamp_ms: int = 0
     ) -> DirectPayload | Refused | None:
-        """Open a `ProtocolMessage`. Return None if nothing in it is encrypted for devices.
+        """Decrypt a `ProtocolMessage`. If nothing in the message is encrypted for devices, `open`
+        returns None.
 
         Args:
             data: its bytes.
@@ -133,8 +137,9 @@ class Correspondence:
     def encrypt_keys(self, group_id: bytes, keys: status_pb2.HRKeys, peer: PublicKey) -> bytes:
         """Return the `ProtocolMessage` that carries keys of a group to all devices of a member.
 
-        DIVERGES: status-go also writes the keys into the header, where only the envelope protects
-        them. It reads messages that have them only in the encrypted payload (its older form).
+        DIVERGES from status-go, which also writes the keys into the header, protected only by the
+        envelope. status-go reads messages that carry the keys only in the encrypted payload (its
+        older form).
         """
         message = status_pb2.ProtocolMessage()
         message.ParseFromString(self.encrypt(keys.SerializeToString(), peer))
@@ -143,7 +148,7 @@ class Correspondence:
         return message.SerializeToString()
 
     def confirm(self, key_id: MessageKeyId) -> None:
-        """Delete the key of a handled message."""
+        """Delete the encryption key of a handled message."""
         if self.sessions is not None:
             self.sessions.confirm(key_id)
 

@@ -1,8 +1,8 @@
-"""2/MVDS of Status clients: messages are sent until they are acknowledged.
+"""2/MVDS of Status clients, which sends each message until it is acknowledged.
 
-Clients use its batch mode. A message is sent at once, and again until its acknowledgement comes,
-which the other client shows as "delivered". There is no I/O: the caller passes the time and carries
-the payloads.
+Status clients use the batch mode of MVDS. A message is sent at once and repeated until its
+acknowledgement, which clients show as "delivered". The module has no I/O, so the caller passes the
+time and transports the payloads.
 """
 
 from collections.abc import Iterable
@@ -19,22 +19,24 @@ from ..recent import Recent
 ID_BYTES: Final = 32
 GROUP_BYTES: Final = 32
 FIRST_WAIT_MS: Final = 30_000
-"""First wait until a message is sent again. It doubles each time (`CalculateSendTime` of
-status-go)."""
+"""First wait until a message is sent again. The wait doubles after each repetition
+(`CalculateSendTime` of status-go)."""
 MAX_SENDS: Final = 8
-"""Number of sendings after which the message is given up, after about two hours."""
+"""Maximum number of times that a message is sent, which takes about two hours."""
 MAX_PENDING: Final = 1_000
-"""Maximum number of unacknowledged messages. The oldest then counts as not delivered."""
+"""Maximum number of unacknowledged messages. Beyond the maximum, the oldest message counts as not
+delivered."""
 MAX_RECORDS: Final = 1_000
 """Maximum number of acknowledgements, requests or messages in a payload. A larger payload is
 refused."""
 MAX_ACKS: Final = 10_000
-"""Maximum number of waiting acknowledgements. Senders repeat messages without one."""
+"""Maximum number of acknowledgements that wait to be sent. Senders repeat a message whose
+acknowledgement is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataSyncMessage:
-    """Message of a group of two."""
+    """Message of a group that consists of two users."""
 
     group_id: bytes
     timestamp_s: int
@@ -42,7 +44,7 @@ class DataSyncMessage:
 
     @property
     def id(self) -> bytes:
-        """Id for its acknowledgement: 32 bytes (2/MVDS, Messages)."""
+        """Message id of 32 bytes by which the message is acknowledged (2/MVDS, Messages)."""
         timestamp = self.timestamp_s.to_bytes(8, "little", signed=True)
         return sha256(b"MESSAGE_ID" + self.group_id + timestamp + self.body).digest()
 
@@ -67,7 +69,8 @@ class DataSyncPayload:
 
 
 def read_datasync(data: bytes) -> DataSyncPayload | None:
-    """Read a payload. Return None for other data, such as a message without MVDS."""
+    """Return the MVDS payload in `data`. For other data, such as a message without MVDS,
+    `read_datasync` returns None."""
     raw = status_pb2.DataSyncPayload()
     if not parsed(raw, data):
         return None
@@ -86,7 +89,7 @@ def read_datasync(data: bytes) -> DataSyncPayload | None:
 
 
 def group_of(one: PublicKey, other: PublicKey) -> bytes:
-    """Return the group of two people: Keccak-256 of both compressed keys, the lower x coordinate
+    """Return the MVDS group of two users, Keccak-256 of both compressed keys, lower x coordinate
     first."""
     first, second = sorted((one.compressed, other.compressed), key=lambda key: key[1:])
     return keccak256(first + second)
@@ -104,7 +107,7 @@ class Pending:
 
 
 class DataSync:
-    """Messages and acknowledgements of one participant.
+    """MVDS messages and acknowledgements of one participant.
 
     Args:
         public_key: of the participant.
@@ -118,13 +121,14 @@ class DataSync:
 
     @property
     def pending(self) -> tuple[Pending, ...]:
-        """Return the unacknowledged messages."""
+        """Messages that have not been acknowledged."""
         return tuple(self._pending.values())
 
     def send(
         self, peer: PublicKey, message_id: MessageId, body: bytes, now_ms: int
     ) -> tuple[Pending, list[Pending]]:
-        """Add a message to send now. Also return messages that are given up to make room."""
+        """Add a message that must be sent now. `send` also returns messages that are given up to
+        make room."""
         message = DataSyncMessage(group_of(self._public_key, peer), now_ms // 1000, body)
         one = Pending(peer, message_id, message, 1, now_ms + FIRST_WAIT_MS)
         self._pending[message.id] = one
@@ -134,8 +138,8 @@ class DataSync:
         return one, dropped
 
     def receive(self, peer: PublicKey, payload: DataSyncPayload) -> list[Pending]:
-        """Process a payload of another participant, and return its acknowledgements. `acknowledge`
-        its messages once they are handled."""
+        """Process another participant's payload, and return the messages that it acknowledges. The
+        caller calls `acknowledge` for each message in the payload that it has handled."""
         for wanted in payload.requests:
             if (one := self._pending.get(wanted)) is not None and one.peer == peer:
                 self._pending[wanted] = replace(one, due_ms=0)
@@ -146,11 +150,11 @@ class DataSync:
         return found
 
     def acknowledge(self, peer: PublicKey, datasync_id: bytes) -> None:
-        """Acknowledge a message, each time that it arrives."""
+        """Acknowledge a message again each time that the message arrives."""
         self._acks.renew((peer, datasync_id), None)
 
     def take_acks(self) -> list[tuple[PublicKey, DataSyncPayload]]:
-        """Return acknowledgements to send now, one payload or several for each peer."""
+        """Return acknowledgements that must be sent now, in one or more payloads for each peer."""
         by_peer: dict[PublicKey, list[bytes]] = {}
         for peer, datasync_id in self._acks:
             by_peer.setdefault(peer, []).append(datasync_id)
@@ -162,11 +166,11 @@ class DataSync:
         ]
 
     def next_deadline_ms(self) -> int | None:
-        """Return the time of the next repetition, or None."""
+        """Return the time at which the next message must be repeated, or None."""
         return min((one.due_ms for one in self._pending.values()), default=None)
 
     def take_due(self, now_ms: int) -> tuple[list[Pending], list[Pending]]:
-        """Return messages to send again now, and messages that are given up without an
+        """Return messages that must be sent again, and messages that are given up without an
         acknowledgement."""
         again, given_up = [], []
         for datasync_id, one in list(self._pending.items()):

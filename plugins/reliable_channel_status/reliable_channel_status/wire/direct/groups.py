@@ -1,7 +1,7 @@
-"""Private groups (55/STATUS-1TO1): signed membership events, and the group that results.
+"""Private groups (55/STATUS-1TO1), which result from signed membership events.
 
-The author of an event signs the group's id and the encoded event, so any member may pass events on.
-There is no I/O and no clock.
+The event's author signs the group's id and the event, so any member may forward events. The module
+has no I/O and no clock.
 """
 
 from collections.abc import Iterable
@@ -14,15 +14,16 @@ from ..enums import OpenEnum
 from ..keys import SIGNATURE_BYTES, PrivateKey, PublicKey, recover
 
 MAX_EVENTS: Final = 500
-"""Maximum number of events of a group. Updates beyond it are refused."""
+"""Maximum number of events of a private group. Membership updates beyond the maximum are
+refused."""
 MAX_MEMBERS: Final = 100
 MAX_NAME_LENGTH: Final = 100
 MAX_EVENT_BYTES: Final = 150 * 1024
-"""Maximum size of one event, which may carry an image."""
+"""Maximum size of a membership event, which may carry an image."""
 
 
 class MembershipEventType(OpenEnum):
-    """Kind of an event in a group."""
+    """Kind of a membership event in a private group."""
 
     UNKNOWN = 0
     CHAT_CREATED = 1
@@ -37,12 +38,13 @@ class MembershipEventType(OpenEnum):
 
 
 class BadGroup(ValueError):
-    """The events do not form a group. The text gives the reason."""
+    """Error that membership events do not form a valid group. The text of the error gives the
+    reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class MembershipEvent:
-    """Event of a group, with its author."""
+    """Membership event of a private group, with its author."""
 
     type: MembershipEventType
     clock: int
@@ -51,7 +53,7 @@ class MembershipEvent:
     name: str
     color: str
     data: bytes = field(repr=False)
-    """Signature and encoded event, unchanged for passing on."""
+    """Encoded event with its signature, kept unchanged for forwarding."""
 
 
 def sign_event(
@@ -64,7 +66,8 @@ def sign_event(
     name: str = "",
     color: str = "",
 ) -> MembershipEvent:
-    """Return an event of the key's owner. `clock` is in milliseconds.
+    """Return a membership event that the key's owner signed. The clock of an event is in
+    milliseconds.
 
     Raises:
         ValueError: a text that is not Unicode, or a clock out of range.
@@ -80,7 +83,7 @@ def sign_event(
 
 
 def read_event(chat_id: str, data: bytes) -> MembershipEvent:
-    """Read an event of a group and recover its author.
+    """Return a membership event of a group, with the author from its signature.
 
     Raises:
         BadGroup: it is not an event.
@@ -104,22 +107,22 @@ def read_event(chat_id: str, data: bytes) -> MembershipEvent:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Group that results from its events."""
+    """Private group that results from its membership events."""
 
     chat_id: str
-    """Id of the group: a uuid, a hyphen and the creator's key in hex."""
+    """Id of the group, which is a uuid, a hyphen and the creator's public key in hex."""
     name: str = ""
     color: str = ""
     members: frozenset[PublicKey] = frozenset()
     admins: frozenset[PublicKey] = frozenset()
     joined: frozenset[PublicKey] = frozenset()
-    """Members that announced that they joined."""
+    """Members that have announced that they joined."""
     ever_members: frozenset[PublicKey] = field(default=frozenset(), repr=False)
     events: tuple[MembershipEvent, ...] = field(default=(), repr=False)
 
     @classmethod
     def of(cls, chat_id: str, events: Iterable[MembershipEvent]) -> "Group":
-        """Return the group of some events, which may come in any order and repeatedly.
+        """Return the group that results from events, which may be repeated and in any order.
 
         Raises:
             BadGroup: an event that its author may not write, too many, or not of this group.
@@ -136,12 +139,12 @@ class Group:
 
     @property
     def creator(self) -> PublicKey:
-        """Author of the first event."""
+        """Author of the group's first event."""
         return self.events[0].author
 
     @property
     def clock(self) -> int:
-        """Highest clock of its events."""
+        """Highest clock of the group's events."""
         return self.events[-1].clock
 
     def _after(self, event: MembershipEvent) -> "Group":

@@ -1,8 +1,9 @@
-"""Double ratchet of 53/WAKU2-X3DH: one session of two devices. No I/O, no clock.
+"""Double ratchet of 53/WAKU2-X3DH, for one session between two devices. The module has no I/O and
+no clock.
 
-It is Signal's algorithm without header encryption, with the functions of status-go: HKDF-SHA-256
-for the root chain, HMAC-SHA-256 for the others, AES-256-CTR and HMAC-SHA-256 for messages. The
-primitives are those of `cryptography`. No cryptographer has reviewed the state machine.
+The ratchet is Signal's without header encryption, with the cryptographic functions of status-go.
+The cryptographic primitives are those of the package `cryptography`. No cryptographer has reviewed
+the ratchet's state machine.
 """
 
 import hmac
@@ -20,10 +21,10 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from ..keys import PrivateKey, PublicKey
 
 MAX_SKIP: Final = 1_000
-"""Messages that may be missing in a chain (`MaxSkip` of status-go)."""
+"""Maximum number of messages that may be missing in a chain (`MaxSkip` of status-go)."""
 MAX_KEYS: Final = 2_000
-"""Maximum number of kept message keys of a session (`MaxMessageKeysPerSession`). The oldest is
-evicted."""
+"""Maximum number of stored message keys of a session (`MaxMessageKeysPerSession`). Beyond the
+maximum, the oldest message key is evicted."""
 KEY_BYTES: Final = 32
 IV_BYTES: Final = 16
 MAC_BYTES: Final = 32
@@ -32,51 +33,52 @@ _MESSAGE_INFO: Final = b"pcwSByyx2CRdryCffXJwy7xgVZWtW5Sh"
 
 
 class RatchetError(Exception):
-    """A message does not open under the session, which stays unchanged."""
+    """Error that the session cannot decrypt a message, which leaves the session unchanged."""
 
 
 class TooManySkipped(RatchetError):
-    """Too many messages are missing before it, so their keys are not computed."""
+    """Error that too many earlier messages are missing, so their keys are not computed."""
 
 
 class KeyUsed(RatchetError):
-    """Its key was used and deleted, or evicted for others."""
+    """Error that the message's key was already used, deleted or evicted."""
 
 
 class NotAuthentic(RatchetError):
-    """The message was changed, or another session encrypted it."""
+    """Error that the message was changed, or that another session encrypted it."""
 
 
 @dataclass(frozen=True, slots=True)
 class RatchetHeader:
-    """Part of a message that identifies its key."""
+    """Header of a message, which identifies the message's key."""
 
     key: bytes
-    """Ratchet key of the sender, compressed: 33 bytes."""
+    """Compressed ratchet key of the sender (33 bytes)."""
     n: int
-    """Number of the message in its chain."""
+    """Number of the message in its sending chain."""
     pn: int
-    """Length of the previous chain."""
+    """Number of messages in the previous sending chain."""
 
     @property
     def associated_data(self) -> bytes:
-        """Return the bytes that are authenticated besides the ciphertext."""
+        """Bytes that are authenticated in addition to the ciphertext."""
         return self.n.to_bytes(4, "little") + self.pn.to_bytes(4, "little") + self.key
 
 
 def root_step(root: bytes, secret: bytes) -> tuple[bytes, bytes]:
-    """Return the next root key, and the key of a new chain."""
+    """Return the next root key, and the first key of a new chain."""
     derived = HKDF(SHA256(), 3 * KEY_BYTES, salt=root, info=_ROOT_INFO).derive(secret)
     return derived[:KEY_BYTES], derived[KEY_BYTES : 2 * KEY_BYTES]  # the rest is for header keys
 
 
 def chain_step(chain: bytes) -> tuple[bytes, bytes]:
-    """Return the next key of a chain, and a message key."""
+    """Return the next key of a chain, and the key of one message."""
     return hmac.digest(chain, b"\x0f", "sha256"), hmac.digest(chain, b"\x10", "sha256")
 
 
 def encrypt_message(message_key: bytes, plain: bytes, associated_data: bytes) -> bytes:
-    """Encrypt under a message key, which must be used once. Return iv, ciphertext and MAC."""
+    """Encrypt a message with its message key, which must be used only once. `encrypt_message`
+    returns iv, ciphertext and MAC."""
     cipher_key, mac_key, iv = _message_keys(message_key)
     encryptor = Cipher(AES(cipher_key), CTR(iv)).encryptor()
     body = iv + encryptor.update(plain) + encryptor.finalize()
@@ -84,7 +86,7 @@ def encrypt_message(message_key: bytes, plain: bytes, associated_data: bytes) ->
 
 
 def decrypt_message(message_key: bytes, sealed: bytes, associated_data: bytes) -> bytes:
-    """Decrypt under a message key.
+    """Decrypt a message with its message key.
 
     Raises:
         NotAuthentic: another key encrypted it, or it was changed.
@@ -107,22 +109,23 @@ def _message_keys(message_key: bytes) -> tuple[bytes, bytes, bytes]:
 
 @dataclass(frozen=True, slots=True)
 class RatchetState:
-    """Stored state of a session without its message keys."""
+    """Stored state of a session, without its message keys."""
 
     root: bytes = field(repr=False)
     own: PrivateKey
     peer: PublicKey | None
-    """Ratchet key of the other side. None before the first message to an own bundle."""
+    """Ratchet key of the other side. Before the first message to the device's own bundle, `peer` is
+    None."""
     sending: bytes = field(repr=False)
     receiving: bytes = field(repr=False)
     sent: int = 0
     received: int = 0
     previous: int = 0
-    """Length of the previous sending chain."""
+    """Number of messages in the previous sending chain."""
 
 
 class Ratchet:
-    """Side of a session.
+    """Side of a ratchet session for one device.
 
     Args:
         state: where it is.
@@ -149,7 +152,7 @@ class Ratchet:
         *,
         new_key: Callable[[], PrivateKey] = PrivateKey.generate,
     ) -> "Ratchet":
-        """Return the side that writes first, to a bundle."""
+        """Return the side of a session that writes first, to the other side's bundle."""
         own = new_key()
         root, chain = root_step(secret, own.shared_secret(pre_key))
         return cls(RatchetState(root, own, pre_key, chain, secret), new_key=new_key)
@@ -162,11 +165,12 @@ class Ratchet:
         *,
         new_key: Callable[[], PrivateKey] = PrivateKey.generate,
     ) -> "Ratchet":
-        """Return the side whose bundle was written to."""
+        """Return the side of a session whose bundle the other side used."""
         return cls(RatchetState(secret, pre_key, None, secret, secret), new_key=new_key)
 
     def encrypt(self, plain: bytes) -> tuple[RatchetHeader, bytes]:
-        """Encrypt the next message. Store the session before the message goes out."""
+        """Encrypt the next message of the session. The caller stores the session before it sends
+        the message."""
         state = self.state
         header = RatchetHeader(state.own.public_key.compressed, state.sent, state.previous)
         chain, message_key = chain_step(state.sending)
@@ -174,8 +178,8 @@ class Ratchet:
         return header, encrypt_message(message_key, plain, header.associated_data)
 
     def decrypt(self, header: RatchetHeader, sealed: bytes) -> bytes:
-        """Decrypt a message. Its key is kept until `confirm`. After a crash, a message that was
-        decrypted but not handled can be read again.
+        """Decrypt a message of the session. The key of a decrypted message is kept until `confirm`.
+        After a crash, a decrypted message that was not handled can be decrypted again.
 
         Raises:
             RatchetError: it does not open; nothing has changed.
@@ -199,7 +203,7 @@ class Ratchet:
         return plain
 
     def confirm(self, key: bytes, n: int) -> None:
-        """Delete the key of a handled message, so that nothing opens it any more."""
+        """Delete the key of a handled message, so that the message cannot be decrypted again."""
         self.keys.pop((key, n), None)
 
     def _turned(self, state: RatchetState, key: bytes) -> RatchetState:

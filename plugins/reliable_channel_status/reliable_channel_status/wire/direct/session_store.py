@@ -1,4 +1,4 @@
-"""Store of ratchet sessions and group keys: tables of names and values."""
+"""Store of ratchet sessions and group keys, as tables of names and values."""
 
 import json
 from collections import OrderedDict
@@ -10,7 +10,7 @@ from ..keys import PrivateKey, PublicKey
 from .ratchet import Ratchet, RatchetState
 
 MessageKeys: TypeAlias = OrderedDict[tuple[bytes, int], bytes]
-"""Keys of messages by ratchet key and number."""
+"""Message keys of a session, by ratchet key and message number."""
 
 TABLES: Final = (
     "direct_sessions",
@@ -22,27 +22,28 @@ TABLES: Final = (
 
 
 class SessionStore(Protocol):
-    """Interface of a store for sessions: tables of keys and values."""
+    """Interface of a store for sessions, with tables of keys and values."""
 
     def rows(self, table: str) -> Iterable[tuple[str, bytes]]:
-        """Return all rows of one of `TABLES`. It is called once."""
+        """Return all rows of a table in `TABLES`. The caller reads each table once, at the
+        start."""
 
     def put(self, table: str, key: str, value: bytes) -> None:
-        """Insert or replace a row."""
+        """Insert a row into a table, or replace it."""
 
     def delete(self, table: str, key: str) -> None:
-        """Delete a row, if it exists."""
+        """Delete a row of a table, if the row exists."""
 
 
 class DurableStore(SessionStore, Protocol):
     """Store whose changes are on disk after `write`."""
 
     def write(self) -> None:
-        """Write all inserted and deleted rows."""
+        """Write all inserted and deleted rows to disk."""
 
 
 class MemorySessionStore:
-    """Store that ends with the process."""
+    """Store in memory, whose content ends with the process."""
 
     def __init__(self, tables: Iterable[str] = TABLES) -> None:
         self.tables: dict[str, dict[str, bytes]] = {name: {} for name in tables}
@@ -51,7 +52,7 @@ class MemorySessionStore:
         return list(self.tables[table].items())
 
     def put(self, table: str, key: str, value: bytes) -> None:
-        """Insert or replace a row."""
+        """Insert a row into a table, or replace it."""
         self.tables[table][key] = value
 
     def delete(self, table: str, key: str) -> None:
@@ -60,20 +61,22 @@ class MemorySessionStore:
 
 @dataclass(slots=True)
 class RatchetSession:
-    """Ratchet session with one device."""
+    """Ratchet session with a device of another user."""
 
     bundle_id: bytes
     ratchet: Ratchet
     ephemeral: bytes
-    """Bundle and ephemeral key of the side that began."""
+    """Bundle and ephemeral key of the side that began the session."""
     is_confirmed: bool
-    """True if the other side is known to have it. Until then each message carries the data that
-    begins it."""
+    """True if the other side is known to have the session. Until the session is confirmed, each
+    message carries the data that begins the session."""
     used: int
-    """Counter of received messages. The session with the highest counter is used for writing."""
+    """Counter of messages that the session received. New messages are encrypted with the session
+    that has the highest counter."""
     retired: list[bytes] = field(default_factory=list)
     last_ms: int = 0
-    """Time of the latest message that was read. An older one that does not open was here before."""
+    """Time of the latest message that the session decrypted. An older message that cannot be
+    decrypted counts as a repetition."""
 
     def encode(self) -> bytes:
         """Return the stored form of the session."""
@@ -98,7 +101,7 @@ class RatchetSession:
     def decode(
         cls, value: bytes, keys: MessageKeys, new_key: Callable[[], PrivateKey]
     ) -> "RatchetSession":
-        """Read a session from its stored form.
+        """Return the session in a stored form.
 
         Args:
             value: what `encode` returned.

@@ -1,10 +1,11 @@
-"""Ratchet sessions of one device with the devices of others (54/WAKU2-X3DH-SESSIONS).
+"""Ratchet sessions of one device with devices of other users (54/WAKU2-X3DH-SESSIONS).
 
-A session belongs to a device of a peer and to the bundle that it began with. It also belongs to the
-installation id by which the peer knows this device. status-go keeps one session for each bundle and
-id, and never replaces it. After a lost session, such as after a restored backup, this device
-therefore uses a new id for that peer. Changes are put into a store before `encrypt` and `decrypt`
-return. The caller makes the store durable before it sends a message. There is no I/O and no clock.
+A session belongs to a peer's device and to the bundle with which it began. A session also belongs
+to the installation id by which the peer knows this device. status-go keeps one session for each
+bundle and installation id, and never replaces the session. If a session is lost, this device
+therefore uses a new installation id for that peer. Changes are put into the store before `encrypt`
+and `decrypt` return. The caller makes the store durable before it sends a message. The module has
+no I/O and no clock.
 """
 
 import json
@@ -35,28 +36,29 @@ from .ratchet import (
 from .session_store import RatchetSession, SessionStore
 
 MAX_INSTALLATIONS: Final = 3
-"""Devices of a user that receive messages: those seen last (status-go)."""
+"""Maximum number of a user's devices that receive messages, those seen last (as in status-go)."""
 MAX_SESSIONS: Final = 20_000
-"""Maximum number of sessions. The oldest is evicted."""
+"""Maximum number of stored sessions. Beyond the maximum, the oldest session is evicted."""
 MAX_PER_DEVICE: Final = 4
-"""Sessions with one device: one for each bundle that either side began with."""
+"""Maximum number of sessions with one device, one for each bundle that began a session."""
 MAX_BUNDLES: Final = 20_000
-"""Maximum number of pre-keys of others' devices."""
+"""Maximum number of stored pre-keys of other users' devices."""
 MAX_RETIRED: Final = 16
-"""Remembered starts of replaced sessions, so that a replay does not restore them."""
+"""Number of remembered starts of replaced sessions, so that a replay does not restore a session."""
 MAX_PRE_KEYS: Final = 64
-"""Own pre-keys that are kept, for late messages."""
+"""Maximum number of own pre-keys that are kept for late messages."""
 PRE_KEY_MS: Final = 24 * 3600 * 1000
-"""Age at which a new pre-key is published (`BundleRefreshInterval`)."""
+"""Age at which the device publishes a new pre-key (`BundleRefreshInterval`)."""
 RENEWED_PRE_KEY_MS: Final = 3600 * 1000
-"""Minimum age at which a lost session replaces the pre-key. Otherwise strangers could use up
-`MAX_PRE_KEYS`."""
+"""Minimum age of a pre-key that a lost session replaces. A lower age would let strangers fill the
+list of own pre-keys (`MAX_PRE_KEYS`)."""
 MAX_RENEWED: Final = 20_000
-"""Maximum number of peers with lost sessions. The oldest then gets the first id again."""
+"""Maximum number of peers for which lost sessions are remembered. Beyond the maximum, the device
+uses its first installation id again for the oldest peer."""
 
 
 class Sessions:
-    """Ratchet sessions of one device.
+    """Ratchet sessions of one device with all peers.
 
     Args:
         key: of the device's owner.
@@ -109,12 +111,12 @@ class Sessions:
     # -- bundles ----------------------------------------------------------------------------------
 
     def installation_ids(self, peer: PublicKey) -> Sequence[str]:
-        """Return the ids of this device for a peer: the present one, and the previous one."""
+        """Return the present and the previous installation id of this device for a peer."""
         return self._renewed.get(peer.compressed.hex()) or [self.installation_id]
 
     def bundle(self, now_ms: int, peer: PublicKey) -> Bundle:
-        """Return the own bundle, which each direct message to a peer contains. Its pre-key is new
-        once a day."""
+        """Return the device's own bundle, which each direct message to a peer contains. The
+        device's bundle gets a new pre-key once a day."""
         if not self._pre_keys or now_ms - self._pre_keys[-1][0] >= PRE_KEY_MS:
             self._make_pre_key(now_ms)
         made_ms, pre_key = self._pre_keys[-1]
@@ -132,7 +134,8 @@ class Sessions:
             self._store.delete("direct_pre_keys", f"{made_ms}")
 
     def learn(self, raw: status_pb2.Bundle, sender: PublicKey) -> Refused | None:
-        """Keep a sender's bundle, unless a later one is here. Bundles of others are ignored."""
+        """Store a sender's bundle, unless a later bundle is stored. Bundles of users other than the
+        sender are ignored."""
         try:
             bundle = read_bundle(raw)
         except ValueError as error:
@@ -155,8 +158,8 @@ class Sessions:
     # -- messages ---------------------------------------------------------------------------------
 
     def encrypt(self, plain: bytes, peer: PublicKey) -> dict[str, bytes]:
-        """Return a message for each device of a user, as encoded `EncryptedMessageProtocol`. Empty
-        while no bundle of the user is known."""
+        """Return an encrypted message for each device of a user (`EncryptedMessageProtocol`). While
+        no bundle of the user is known, the result is empty."""
         known = self._bundles.get(peer.compressed.hex(), {})
         latest = sorted(known.items(), key=lambda item: -item[1][1])[:MAX_INSTALLATIONS]
         written = {}
@@ -184,8 +187,8 @@ class Sessions:
         own: str,
         timestamp_ms: int,
     ) -> tuple[bytes, MessageKeyId] | Refused:
-        """Decrypt a message of a device of the sender to an own installation id. A refused one
-        changes nothing, except that a lost session is in `take_lost`."""
+        """Decrypt a message from a sender's device to one of this device's installation ids. A
+        refused message changes no session, but `take_lost` may return its sender."""
         head = message.dr_header
         if max(len(device), len(head.id)) > MAX_ID_LENGTH:
             detail = f"a device or bundle of more than {MAX_ID_LENGTH} letters"
@@ -224,14 +227,14 @@ class Sessions:
         return plain, MessageKeyId(session_id, header.key, header.n)
 
     def confirm(self, key_id: MessageKeyId) -> None:
-        """Delete the key of a handled message."""
+        """Delete the encryption key of a handled message."""
         if key_id.session_id in self._raw:
             self._session(key_id.session_id).ratchet.confirm(key_id.key, key_id.n)
             name = f"{key_id.session_id} {key_id.key.hex()} {key_id.n}"
             self._store.delete("direct_message_keys", name)
 
     def lost(self, peer: PublicKey, own: str | None = None) -> None:
-        """Note that a device of a user writes in a session that is not here.
+        """Note that a user's device writes in a session that this device lacks.
 
         Args:
             peer: the user.
@@ -241,13 +244,13 @@ class Sessions:
         self._lost[peer] = is_current or self._lost.get(peer, False)
 
     def take_lost(self) -> dict[PublicKey, bool]:
-        """Return the users that need a message now, perhaps an empty one, because they write in
-        sessions that are not here. The value is True for those that first need `renew`."""
+        """Return users that write in sessions which this device lacks, and so need a message now.
+        The value is True for users that first need `renew`."""
         lost, self._lost = self._lost, {}
         return lost
 
     def renew(self, peer: PublicKey, now_ms: int) -> None:
-        """Start over with a user: under another installation id, with a pre-key of this hour."""
+        """Use a new installation id for a user, with a pre-key that is at most an hour old."""
         name = peer.compressed.hex()
         self._renewed[name] = [self._new_id(), *self.installation_ids(peer)][:2]
         self._renewed.move_to_end(name)
