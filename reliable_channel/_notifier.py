@@ -37,7 +37,8 @@ class Notifier:
                 with anyio.move_on_after(within_s):
                     await event.wait()
             finally:
-                _give_up(waiting, event)
+                if event in waiting:
+                    waiting.remove(event)
             return
         future: asyncio.Future[None] = loop.create_future()
         waiting.append(future)
@@ -47,8 +48,8 @@ class Notifier:
         finally:
             if timer is not None:
                 timer.cancel()
-            if waiting:  # else it was notified
-                _give_up(waiting, future)
+            if waiting and future in waiting:  # it was not notified
+                waiting.remove(future)
 
 
 def asyncio_loop() -> asyncio.AbstractEventLoop | None:
@@ -58,11 +59,6 @@ def asyncio_loop() -> asyncio.AbstractEventLoop | None:
     except RuntimeError:
         return None
     return None if asyncio.current_task(loop) is None else loop
-
-
-def _give_up(waiting: list[_Waiter], waiter: _Waiter) -> None:
-    if waiter in waiting:  # it was not notified
-        waiting.remove(waiter)
 
 
 def _wake(waiter: _Waiter) -> bool:

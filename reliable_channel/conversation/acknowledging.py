@@ -61,7 +61,7 @@ class Outcomes:
         """At most as many as messages may be unacknowledged."""
         self._known: OrderedDict[str, Outcome] = OrderedDict()
 
-    def note(self, event: AnyEvent) -> None:
+    def note(self, event: AnyEvent, at_ms: int) -> None:
         """Note an event about an own message."""
         if isinstance(event, SendingMessage):
             self._pending[event.message_id] = Outcome()

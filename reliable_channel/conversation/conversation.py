@@ -3,14 +3,14 @@
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from itertools import count
-from typing import Any, Final
+from typing import Final
 
 from .._arguments import checked_name
 from .._resources import resources_named
 from ..errors import ChannelClosed, NoAnswer, NotAcknowledged
 from ..events import AnyEvent, MessageAcknowledged, MessageReceived
 from ..options import ChannelOptions
-from ..runtime import Runtime
+from ..runtime import Notes, Runtime
 from .acknowledging import OWN_EVENTS, Outcome, Outcomes, Request
 from .asking import Asking, Heard, OpenQuestion
 from .envelope import UnreadableEnvelope, decode, encode, is_envelope
@@ -49,18 +49,12 @@ class Conversation:
         self.asking = Asking(sender_id, runtime.emit)
         self.presence = Presence(sender_id, self._interval_ms, runtime.emit, runtime.now_ms)
         self.is_closed = False
-        self._notes: Final[dict[type, Callable[[Any, int], None]]] = {
+        notes: Notes = {
             **dict.fromkeys(SIGNS, self.presence.note),
-            **dict.fromkeys(OWN_EVENTS, lambda event, at_ms: self._outcomes.note(event)),
+            **dict.fromkeys(OWN_EVENTS, self._outcomes.note),
             MessageReceived: self._received,
         }
-        """Most events are none of these, and cost one look-up."""
-        runtime.attach(self.observe, self.asking.holds)
-
-    def observe(self, event: AnyEvent, at_ms: int) -> None:
-        """Note an event that the channel is emitting."""
-        if (note := self._notes.get(type(event))) is not None:
-            note(event, at_ms)
+        runtime.attach(notes, self.asking.holds)
 
     def _received(self, event: MessageReceived, at_ms: int) -> None:
         self.presence.note(event, at_ms)
@@ -86,7 +80,7 @@ class Conversation:
         with resources_named(f"channel {self._channel_id!r} cannot send"):
             accepted = await self.runtime.send(payload, idempotency_key)
         unacknowledged = self.runtime.engine.core.unacknowledged
-        is_pending = any(one in unacknowledged for one in accepted.message_ids)
+        is_pending = any(map(unacknowledged.__contains__, accepted.message_ids))
         outcome = self._outcomes.of(accepted.message_ids[0], is_pending=is_pending)
         wait = partial(self._acknowledged, outcome)
         return Request(accepted.request_id, accepted.message_ids, wait)

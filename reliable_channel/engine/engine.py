@@ -351,7 +351,8 @@ class Engine:
         )
         if arrival.outcome in _FINAL or arrival.reason in _REFUSED_FOREVER:
             self._handled.add(message_hash)
-        if arrival.outcome in _NEW:
+        counters, is_new = self.counters, arrival.outcome in _NEW
+        if is_new:
             self._message_traces.arrived(
                 arrival.message_id,
                 timestamp_ns,
@@ -359,7 +360,13 @@ class Engine:
                 from_store=from_store,
                 is_parked=arrival.outcome is Outcome.PARKED,
             )
-        self._count(arrival, from_store=from_store)
+        if from_store:
+            counters.received_from_store += 1
+            counters.retrieved += is_new
+        else:
+            counters.received_live += 1
+            waited_ms = arrival.missing_for_ms
+            counters.repaired += is_new and waited_ms is not None and waited_ms >= REORDERED_MS
         self._repairs.received(arrival, len(data), now_ms, from_store=from_store)
         return arrival, self.step(now_ms)
 
@@ -433,8 +440,7 @@ class Engine:
         """
         while self.outbox.queued and (outgoing := self.outbox.first) is not None:
             if self._is_obsolete(outgoing) or (outgoing.is_redundant and self._is_too_much(now_ms)):
-                self.outbox.take()
-                self.outbox.done()
+                self.outbox.done(self.outbox.take())
                 continue
             if self.limit is not None:
                 if not self.limit.admits(outgoing.kind, now_ms):
@@ -461,7 +467,7 @@ class Engine:
         """Note that the transport accepted a message of `take`."""
         if self.limit is not None:
             self._count_epoch(now_ms)
-        self.outbox.done()
+        self.outbox.done(item)
         self.counters.published += 1
         outgoing = item.outgoing
         self.confirmation.dispatched(outgoing, message_hash, timestamp_ns)
@@ -476,7 +482,7 @@ class Engine:
         message waits to be sent later."""
         self._count_epoch(now_ms)
         if item.outgoing.kind in NO_RETRY:
-            self.outbox.done()
+            self.outbox.done(item)
             return False
         self.outbox.put_back(item)
         return True
@@ -652,16 +658,6 @@ class Engine:
             yield Logged.own(
                 entry, log.position(entry), log.evicted, first_segment_id=first_segment_id
             )
-
-    def _count(self, arrival: Arrival, *, from_store: bool) -> None:
-        counters, new = self.counters, arrival.outcome in _NEW
-        if from_store:
-            counters.received_from_store += 1
-            counters.retrieved += new
-        else:
-            counters.received_live += 1
-            waited_ms = arrival.missing_for_ms
-            counters.repaired += new and waited_ms is not None and waited_ms >= REORDERED_MS
 
 
 def is_restart(saved: Saved) -> bool:

@@ -87,12 +87,12 @@ class Outbox:
         """What waits, by kind and message id; open to read."""
         self._newest: dict[OutgoingKind, deque[Outgoing]] = {kind: deque() for kind in _NEWEST}
         self._added = self._turns = 0
-        self.in_hand = 0
-        """Messages that were taken, of which the transport has not answered."""
+        self._in_hand: dict[int, Item] = {}
+        """Messages that were taken, of which the transport has not answered, by number."""
         self._is_closing = False
 
     def __len__(self) -> int:
-        return sum(map(len, self._waiting.values())) + self.in_hand
+        return sum(map(len, self._waiting.values())) + len(self._in_hand)
 
     def __contains__(self, message_id: str) -> bool:
         """Return True if a message of the application waits here, for the first time or again."""
@@ -135,18 +135,23 @@ class Outbox:
         self.queued.discard((outgoing.kind, outgoing.message_id))
         if (newest := self._newest.get(outgoing.kind)) is not None:
             newest.remove(outgoing)
-        self.in_hand += 1
+        self._in_hand[item.number] = item
         return item
 
-    def done(self) -> None:
+    def done(self, item: Item) -> None:
         """Note that a taken message needs no more work."""
-        self.in_hand -= 1
+        del self._in_hand[item.number]
+
+    @property
+    def in_hand(self) -> int:
+        """Number of taken messages of which the transport has not answered."""
+        return len(self._in_hand)
 
     def put_back(self, item: Item) -> None:
         """Put back a message that the transport did not accept. A newer message of the same kind
         may have taken its place in the queue."""
         outgoing = item.outgoing
-        self.in_hand -= 1
+        self.done(item)
         if self._is_closing and outgoing.kind not in OF_APPLICATION:
             return
         if (newest := self._newest.get(outgoing.kind)) is not None:
@@ -171,9 +176,11 @@ class Outbox:
         return len(self._waiting[OutgoingKind.CONTENT])
 
     def oldest_ms(self, now_ms: int) -> int:
-        """Return the age of the oldest waiting content message (ms)."""
-        content = self._waiting[OutgoingKind.CONTENT]
-        return now_ms - content[0].since_ms if content else 0
+        """Return the age of the oldest content message that waits or is in hand (ms)."""
+        content = OutgoingKind.CONTENT
+        oldest = self._waiting[content][:1]
+        oldest += [item for item in self._in_hand.values() if item.outgoing.kind is content]
+        return now_ms - min((item.since_ms for item in oldest), default=now_ms)
 
     def waiting(self) -> dict[str, int]:
         """Return the number of waiting messages of each kind."""

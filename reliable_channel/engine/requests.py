@@ -4,7 +4,7 @@ belongs to the same request."""
 
 import json
 from collections import OrderedDict
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Final, NamedTuple
@@ -65,10 +65,6 @@ class _Request:
     acknowledged: int = 0
     failed: bool = False
     pending: int = 0
-    total: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.total = len(self.message_ids)
 
 
 class Requests:
@@ -98,44 +94,42 @@ class Requests:
             if message_id in self._by_message:
                 self._finish(message_id)
 
-    def sent(self, message_id: str, message_hash: bytes) -> Iterator[MessageSent | SendProgress]:
+    def sent(self, message_id: str, message_hash: bytes) -> Sequence[MessageSent | SendProgress]:
         """Note that a message of a request was sent for the first time."""
         request = self._by_message.get(message_id)
-        if request is None or request.sent == request.total:
-            return
+        if request is None or request.sent == len(request.message_ids):
+            return ()
         request.sent += 1
         if self._recorder.records:
             self._record(request)
-        if request.total > 1:
-            yield self._progress(request, "sent", request.sent)
-        if request.sent == request.total:
-            yield MessageSent(
-                request.message_ids[0], request.request_id, message_hash, request.message_ids
-            )
+        message_ids, total = request.message_ids, len(request.message_ids)
+        events = list[MessageSent | SendProgress]()
+        if total > 1:
+            events.append(self._progress(request, "sent", request.sent))
+        if request.sent == total:
+            first = message_ids[0]
+            events.append(MessageSent(first, request.request_id, message_hash, message_ids))
+        return events
 
-    def resolved(self, event: Acknowledgement) -> Iterator[Acknowledgement | SendProgress]:
-        """Yield the events about a request after the acknowledgement of one message."""
+    def resolved(self, event: Acknowledgement) -> Sequence[Acknowledgement | SendProgress]:
+        """Return the events about a request after the acknowledgement of one message."""
         request = self._by_message.get(event.message_id)
         if request is None:
-            yield event
-            return
-        first = request.message_ids[0]
-        match event:
-            case MessagePossiblyAcknowledged():
-                if request.total == 1:
-                    yield event
-            case MessageAcknowledged():
-                request.acknowledged += 1
-                self._finish(event.message_id)
-                if request.total > 1:
-                    yield self._progress(request, "acknowledged", request.acknowledged)
-                if request.acknowledged == request.total:
-                    yield event if request.total == 1 else replace(event, message_id=first)
-            case DeliveryFailed():
-                known, request.failed = request.failed, True
-                self._finish(event.message_id)
-                if not known:
-                    yield replace(event, message_id=first)
+            return (event,)
+        first, total = request.message_ids[0], len(request.message_ids)
+        if isinstance(event, MessagePossiblyAcknowledged):
+            return (event,) if total == 1 else ()
+        if isinstance(event, DeliveryFailed):
+            known, request.failed = request.failed, True
+            self._finish(event.message_id)
+            return () if known else (replace(event, message_id=first),)
+        request.acknowledged += 1
+        self._finish(event.message_id)
+        if total == 1:
+            return (event,)
+        progress = self._progress(request, "acknowledged", request.acknowledged)
+        is_whole = request.acknowledged == total
+        return (progress, replace(event, message_id=first)) if is_whole else (progress,)
 
     def refused(self, message_id: str, reason: str) -> SendFailed | None:
         """Return the failure of a request because one message will never be sent, once for each
@@ -185,7 +179,7 @@ class Requests:
     @staticmethod
     def _progress(request: _Request, state: str, chunks: int) -> SendProgress:
         return SendProgress(
-            request.message_ids[0], request.request_id, state, chunks, request.total
+            request.message_ids[0], request.request_id, state, chunks, len(request.message_ids)
         )
 
 

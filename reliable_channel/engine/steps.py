@@ -133,11 +133,11 @@ class UnwrittenSteps:
         """Add a step to the steps that wait to be written. Return True if the step is due at once,
         because it changes nothing and no step waits."""
         self.submitted += 1
-        if not step.changes and not self._waiting:
+        if changes := step.changes:
+            self._archive.add(changes)
+        elif not self._waiting:
             self.ended += 1
             return True
-        if step.changes:
-            self._archive.add(step.changes)
         self._waiting.append(step)
         self.is_urgent = self.is_urgent or step.is_urgent
         return False
@@ -149,10 +149,12 @@ class UnwrittenSteps:
         self._batch, self.is_urgent = len(self._waiting), False
         self._writing_filter = bytes(self._bloom_filter)
         for step in self._waiting:
-            if self._unwritten and step.changes:
-                self._unwritten.add(step.changes)
-            elif step.changes:
-                self._unwritten = step.changes  # nearly always it is the only one
+            if not (changes := step.changes):
+                continue
+            if self._unwritten:
+                self._unwritten.add(changes)
+            else:
+                self._unwritten = changes  # nearly always it is the only one
         if not self._unwritten or self._is_resting(now_ms, at_once):
             return None
         self._writing, self._unwritten = self._unwritten, Changes()

@@ -115,11 +115,10 @@ class Translation:
 
     def _accounted(self, emitted: Iterable[Emitted]) -> Iterable[AnyEvent]:
         """Note which events account for which deliveries."""
-        if self._pending_events is None:
-            return [event for event, _ in emitted]
-        events = []
+        events, pending = list[AnyEvent](), self._pending_events
         for event, numbers in emitted:
-            self._pending_events.account(event, numbers)
+            if pending is not None:
+                pending.account(event, numbers)
             events.append(event)
         return events
 

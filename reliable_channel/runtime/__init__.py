@@ -1,6 +1,7 @@
 """AnyIO tasks that run an engine, on asyncio and trio."""
 
 from .budget_file import BudgetFile
+from .driver import Notes
 from .event_log import Failures
 from .event_stream import EventReader
 from .follower import Follower
@@ -18,6 +19,7 @@ __all__ = [
     "EventReader",
     "Failures",
     "Follower",
+    "Notes",
     "Observers",
     "OpenState",
     "Runtime",

@@ -33,9 +33,13 @@ ContentOf = Callable[[str], bytes | None]
 log does not have the message any more."""
 
 
+WITH_CONTENT: Final = (MessageReceived, EphemeralReceived)
+"""Events whose memory is counted. All others are small."""
+
+
 def content_bytes(event: AnyEvent) -> int:
     """Return the memory that the content of an event takes (bytes)."""
-    return len(event.content) if isinstance(event, (MessageReceived, EphemeralReceived)) else 0
+    return len(event.content) if isinstance(event, WITH_CONTENT) else 0
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
 """Driver of a channel's engine, which the tasks of the channel share."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
@@ -13,7 +13,7 @@ from ..engine.outbox import Item
 from ..engine.steps import Step, Wake
 from ..engine.sync_core import Arrival
 from ..events import AnyEvent
-from ..transport.base import Envelope, Received, Source
+from ..transport.base import Envelope, Received
 from .event_log import EventLog
 from .event_stream import EventStream
 from .observers import Observers
@@ -21,6 +21,10 @@ from .sync_status import SyncStatusWatch
 
 if TYPE_CHECKING:
     from .journal import Journal
+
+
+Notes = Mapping[type, Callable[[Any, int], None]]
+"""Functions by type of event. They take the event and its time (ms)."""
 
 
 class RealTimeDriver(driver.Driver[Received]):
@@ -44,8 +48,8 @@ class RealTimeDriver(driver.Driver[Received]):
         self.to_fetch: Final = Notifier()
         self.to_catch_up: Final = Notifier()
         """There is something to ask Store for at once."""
-        self.notice: Callable[[AnyEvent, int], None] = lambda event, now_ms: None
-        """Called with each event and the time (ms) after its readers can get it."""
+        self.notes: Notes = {}
+        """Called when readers can get an event. Most events have none, and cost one look-up."""
         self.drained: Final = Notifier()
         """The outbox is empty."""
         self._stream = stream
@@ -54,16 +58,6 @@ class RealTimeDriver(driver.Driver[Received]):
         self._log = log
         self._earlier_deadline = Notifier()
         self._rings_at_ms: int | None = None
-
-    def take(self, data: bytes, received: Received) -> Arrival:
-        """Pass a decrypted message to the engine."""
-        return self.received(
-            data,
-            received,
-            message_hash=received.message_hash,
-            timestamp_ns=received.timestamp_ns,
-            from_store=received.source is Source.STORE,
-        )
 
     def published(self, item: Item, envelope: Envelope) -> None:
         """Note that the transport accepted a message."""
@@ -80,27 +74,24 @@ class RealTimeDriver(driver.Driver[Received]):
 
     def end(self, step: Step, now_ms: int) -> None:
         super().end(step, now_ms)
-        self.sync_status.notify()
+        if (changed := self.sync_status.changed).waiting:
+            changed.notify()
 
     def show(self, event: AnyEvent | Logged, now_ms: int) -> None:
-        """Show an event to the journal, the observers and the readers. An event about a log entry
-        goes only to the journal."""
-        if isinstance(event, Logged):
-            assert self._journal is not None
-            self._journal.logged(event, now_ms)
-        else:
-            self.emit_now(event, now_ms)
-
-    def emit_now(self, event: AnyEvent, now_ms: int) -> None:
-        """Show an event at once to the journal, the observers and the readers."""
+        """Show an event at once to the journal, the observers and the readers. An event about a
+        log entry goes only to the journal."""
         if self._journal is not None:
+            if isinstance(event, Logged):
+                return self._journal.logged(event, now_ms)
             self._journal.event(event, now_ms)
+        assert not isinstance(event, Logged)  # only a journal asks for these
         self._log.event(event)
         if self._observers is not None:
             for failure in self._observers.emit(event, now_ms):
-                self.emit_now(failure, now_ms)
+                self.show(failure, now_ms)
         self._stream.emit(event)
-        self.notice(event, now_ms)
+        if (note := self.notes.get(type(event))) is not None:
+            note(event, now_ms)
 
     def wake(self, wake: Wake) -> None:
         """Wake the task that a step names."""

@@ -13,7 +13,7 @@ import anyio
 
 from .._notifier import Notifier
 from ..events import AnyEvent, EventsMissed
-from .backlog import LASTING, Backlog, content_bytes
+from .backlog import LASTING, WITH_CONTENT, Backlog
 
 BUFFER_LIMIT_BYTES: Final = 64 * 1024 * 1024
 """Maximum size of contents in the event buffer (bytes). Over this limit, the oldest events leave
@@ -78,7 +78,7 @@ class EventStream:
         """Add an event to the stream for every reader."""
         events, lasting = self._end
         self._end = end = Cursor(events + 1, lasting + isinstance(event, LASTING))
-        size = content_bytes(event)
+        size = len(event.content) if isinstance(event, WITH_CONTENT) else 0
         self._buffer.append((event, end, size))
         self._buffer_bytes += size
         if len(self._buffer) > self._limit or self._buffer_bytes > BUFFER_LIMIT_BYTES:

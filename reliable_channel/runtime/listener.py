@@ -51,7 +51,13 @@ class Intake:
                 # Not remembered: a key that opens it may yet come (rotation), and Store give it
                 # again.
                 return Arrival(Outcome.REJECTED)
-        arrival = self._driver.take(payload, received)
+        arrival = self._driver.received(
+            payload,
+            received,
+            message_hash=received.message_hash,
+            timestamp_ns=received.timestamp_ns,
+            from_store=received.source is Source.STORE,
+        )
         if self._unopened is not None:
             if payload is not received.payload:
                 self._unopened.note_opened()
@@ -99,4 +105,5 @@ class Listener:
                 self._driver.catch_up(self._last_look_ms)
             self._last_look_ms = now_ms
             engine.listened(now_ms)
-            await self._wiring.writable()
+            if self._wiring.writer is not None:
+                await self._wiring.writer.writable()

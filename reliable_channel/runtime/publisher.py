@@ -79,7 +79,7 @@ class Publisher:
         """Wait for the next message that may go out."""
         driver, engine = self._driver, self._engine
         outbox = engine.outbox
-        while (item := engine.take(driver.now_ms())) is None:
+        while not outbox.queued or (item := engine.take(driver.now_ms())) is None:
             if not len(outbox):
                 driver.drained.notify()
             await self._more()
@@ -138,7 +138,7 @@ class Publisher:
             await self._wiring.writer.written()
 
     def _refuse(self, item: Item, reason: str) -> None:
-        self._engine.outbox.done()
+        self._engine.outbox.done(item)
         self._driver.refused(item.outgoing, reason)
         self._leave_hand(item)
 

@@ -25,7 +25,7 @@ from ..sds.log.archive import NO_ARCHIVE
 from ..sds.log.entry import LogEntry
 from ..transport.base import Transport
 from .backlog import Backlog
-from .driver import RealTimeDriver
+from .driver import Notes, RealTimeDriver
 from .event_log import EventLog
 from .event_stream import EventReader, EventStream
 from .follower import Follower
@@ -161,12 +161,10 @@ class Runtime:
                 "away and start without it, or bring back a copy"
             ) from error
 
-    def attach(
-        self, notice: Callable[[AnyEvent, int], None], holds: Callable[[AnyEvent], bool]
-    ) -> None:
-        """Call `notice` with each event and its time (ms). An event for which `holds` returns True
-        is confirmed only by `confirm`, not by reading it."""
-        self._driver.notice, self._holds = notice, holds
+    def attach(self, notes: Notes, holds: Callable[[AnyEvent], bool]) -> None:
+        """Call `notes` with the events of their types. An event for which `holds` returns
+        True is confirmed only by `confirm`, not by reading it."""
+        self._driver.notes, self._holds = notes, holds
 
     def start(self, tasks: TaskGroup) -> None:
         """Start all tasks of the channel. Cancel the task group to stop these tasks."""
@@ -288,7 +286,7 @@ class Runtime:
 
     def emit(self, event: AnyEvent) -> None:
         """Emit an event at once that follows from other events."""
-        self._driver.emit_now(event, self._driver.now_ms())
+        self._driver.show(event, self._driver.now_ms())
 
     def now_ms(self) -> int:
         """Return the wall-clock time (ms since 1970)."""
@@ -391,10 +389,10 @@ class Runtime:
             self._driver.confirm(event)
 
     def _journal_degraded(self, error: OSError) -> None:
-        self._driver.emit_now(JournalDegraded(str(error)), self._driver.now_ms())
+        self._driver.show(JournalDegraded(str(error)), self._driver.now_ms())
 
     def _fell_behind(self, readers: int, unread: int) -> None:
-        self._driver.emit_now(ReaderFellBehind(readers, unread), self._driver.now_ms())
+        self._driver.show(ReaderFellBehind(readers, unread), self._driver.now_ms())
 
     def _content_tried(self, message_id: str, opened: bool) -> None:
         if self._unopened is None:

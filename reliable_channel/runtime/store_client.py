@@ -78,7 +78,8 @@ class StoreClient:
             async for page in pages:
                 await self._deliver(page)
                 await anyio.lowlevel.checkpoint()
-                await self._wiring.writable()
+                if self._wiring.writer is not None:
+                    await self._wiring.writer.writable()
 
     async def _deliver(self, messages: Sequence[Received]) -> None:
         for received in messages:

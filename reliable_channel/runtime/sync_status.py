@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Final, Literal, Self
 
 import anyio
 
@@ -42,9 +42,9 @@ class SyncStatusWatch:
 
     def __init__(self, core: SyncCore) -> None:
         self.closed = False
+        self.changed: Final = Notifier()
+        """Notified after each step, which may have changed the status."""
         self._core = core
-        self._version = 0
-        self._changed = Notifier()
 
     def current(self) -> SyncStatus:
         """Return the current sync status."""
@@ -62,28 +62,10 @@ class SyncStatusWatch:
             repair_failed=progress.repair_failed,
         )
 
-    @property
-    def version(self) -> int:
-        """Number of the current sync status, which grows with every change."""
-        return self._version
-
-    def notify(self) -> None:
-        """Note that the sync status may have changed."""
-        self._version += 1
-        if self._changed.waiting:
-            self._changed.notify()
-
     def close(self) -> None:
         """Let all waiting readers of the status finish."""
         self.closed = True
-        self.notify()
-
-    async def newer_than(self, version: int) -> None:
-        """Wait until the status has changed after `version`, and the changes of one turn are
-        complete."""
-        while self._version == version:
-            await self._changed.wait()
-        await anyio.lowlevel.checkpoint()
+        self.changed.notify()
 
     def changes(self) -> AsyncIterator[SyncStatus]:
         """Iterate over the current sync status and each later status."""
@@ -95,7 +77,6 @@ class _Changes:
 
     def __init__(self, watch: SyncStatusWatch) -> None:
         self._watch = watch
-        self._version = -1
         self._last: SyncStatus | None = None
 
     def __aiter__(self) -> Self:
@@ -103,11 +84,11 @@ class _Changes:
 
     async def __anext__(self) -> SyncStatus:
         while True:
-            await self._watch.newer_than(self._version)
-            self._version = self._watch.version
+            await anyio.lowlevel.checkpoint()  # the rest of a batch
             status = self._watch.current()
             if status != self._last:
                 self._last = status
                 return status
             if self._watch.closed:
                 raise StopAsyncIteration
+            await self._watch.changed.wait()

@@ -25,8 +25,3 @@ class TaskContext:
     def backoff(self) -> Backoff:
         """Return a new backoff for the pauses between attempts."""
         return Backoff(self.random)
-
-    async def writable(self) -> None:
-        """Wait while too many steps wait for the disk."""
-        if self.writer is not None:
-            await self.writer.writable()

@@ -58,7 +58,7 @@ class Delivery:
         )
         position = state.log.insert(entry)
         state.counters.delivered += 1
-        state.emit(
+        state.events.append(
             MessageReceived(
                 message.message_id,
                 message.sender_id,
@@ -82,7 +82,7 @@ class Delivery:
     def give_up(self, entry: HistoryEntry, reason: str, event: Trigger) -> None:
         """Declare a missing message lost, and deliver the messages that waited only for this
         message."""
-        self._state.emit(
+        self._state.events.append(
             MessageLost(entry.message_id, entry.sender_id, entry.retrieval_hint, reason)
         )
         self._state.counters.lost += 1

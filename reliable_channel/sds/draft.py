@@ -39,7 +39,8 @@ class Histories:
         """Return a causal history as a part of the shared bytes."""
         shared, start, _ = self._newest
         start = shared.find(history[:_ANCHOR_BYTES], start)
-        if start < 0 or len(shared) > SHARED_BYTES or not history.startswith(shared[start:]):
+        goes_on = start >= 0 and history.startswith(memoryview(shared)[start:])
+        if not goes_on or len(shared) > SHARED_BYTES:
             shared, start = bytearray(), 0
         shared += history[len(shared) - start :]
         self._newest = History(shared, start, start + len(history))

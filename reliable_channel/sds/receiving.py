@@ -111,7 +111,7 @@ class Receiver:
             state.counters.own_echoes += 1
             return Arrival(Outcome.OWN, message.message_id)
         if message.kind is MessageKind.EPHEMERAL:
-            state.emit(
+            state.events.append(
                 EphemeralReceived(message.message_id, message.sender_id, message.content or b"")
             )
             state.counters.ephemeral_received += 1
@@ -223,7 +223,7 @@ class Receiver:
         for event in state.acknowledgements.review(message, profile.bloom):
             if isinstance(event, MessageAcknowledged):
                 self._acknowledged(event.message_id, now_ms)
-            state.emit(event)
+            state.events.append(event)
 
     def _acknowledged(self, message_id: str, now_ms: int) -> None:
         """Take note that another participant has an own message."""
@@ -238,10 +238,10 @@ class Receiver:
     ) -> Arrival:
         state, message = self._state, arrived.message
         missing_for_ms = state.incoming_buffer.missing_for_ms(message.message_id, now_ms)
-        state.emit(SyncReceived(message.message_id, message.sender_id))
+        state.events.append(SyncReceived(message.message_id, message.sender_id))
         state.counters.syncs_received += 1
         if message.log_root is not None and (event := state.comparison.review(message, now_ms)):
-            state.emit(event)
+            state.events.append(event)
         if profile.refers_to_syncs and not self._has_taken(message.message_id):
             # Others wait for it, as it may wait for others, and they may ask for it.
             state.repair_requests.remove(message.message_id)
@@ -300,7 +300,7 @@ class Receiver:
             return self._reject(RejectionReason.ID_ALREADY_USED, detail, message)
         self._state.repair_responses.remove(message_id)
         if known is not None and retrieval_hint is not None:
-            self._state.set_retrieval_hint(message_id, retrieval_hint)
+            self._state.log.set_retrieval_hint(message_id, retrieval_hint)
         self._state.counters.duplicates += 1
         return Arrival(Outcome.DUPLICATE, message_id)
 
@@ -333,7 +333,7 @@ class Receiver:
             self._reject(RejectionReason.FORGED_ID, detail, forged.message)
         else:
             entry = state.forget(message_id)
-            state.emit(MessageForged(message_id, entry.sender_id, entry.content))
+            state.events.append(MessageForged(message_id, entry.sender_id, entry.content))
         state.on_transition(message_id, Trigger.FORGED)
 
     def _note_unmet(
@@ -409,7 +409,7 @@ class Receiver:
         message_id = ""
         if message is not None:
             message_id, sender_id = message.message_id, message.sender_id
-        self._state.emit(MessageRejected(reason, detail, message_id, sender_id))
+        self._state.events.append(MessageRejected(reason, detail, message_id, sender_id))
         self._state.counters.rejected += 1
         return Arrival(Outcome.REJECTED, message_id, reason=reason)
 
@@ -425,7 +425,7 @@ class Receiver:
         if request in self._reviewed:
             return
         self._reviewed.add(request)
-        state.emit(RepairRequestReceived(asked, requester))
+        state.events.append(RepairRequestReceived(asked, requester))
         for entry in message.repair_request:
             message_id = entry.message_id
             if entry.sender_id:  # nobody may answer one without
@@ -433,7 +433,7 @@ class Receiver:
             if message_id in state.log or message_id in state.referable_syncs:
                 self._answer(entry, requester, now_ms)
         if reached := state.repair_responses.budget.reached(requester, now_ms):
-            state.emit(reached)
+            state.events.append(reached)
 
     def _answer(self, entry: HistoryEntry, requester: str, now_ms: int) -> None:
         """Plan an answer with a message that is held here."""

@@ -78,7 +78,7 @@ class ReferenceSearch:
             self._on_transition(waiting, Trigger.REFERENCE_QUEUED)
             self._plan(now_ms)
         if news:
-            self._state.emit(MessageMissing(tuple(news), message.message_id, referrer_id))
+            self._state.events.append(MessageMissing(tuple(news), message.message_id, referrer_id))
         self._delivery.plan_sweep(now_ms)
         return unmet
 
@@ -196,7 +196,7 @@ class ReferenceSearch:
             news.append(entry)
             state.want(entry, now_ms, batch.referrer_id)
         if news:
-            state.emit(MessageMissing(tuple(news), batch.carrier_id, batch.referrer_id))
+            state.events.append(MessageMissing(tuple(news), batch.carrier_id, batch.referrer_id))
 
     def _deliver(self, ready: Iterable[ParkedMessage]) -> None:
         buffer = self._state.incoming_buffer
@@ -219,5 +219,5 @@ class ReferenceSearch:
 
     def _report(self, dropped: Counter[str], reason: str) -> None:
         for sender_id, count in (+dropped).items():
-            self._state.emit(ReferencesDropped(sender_id, count, reason))
+            self._state.events.append(ReferencesDropped(sender_id, count, reason))
             self._state.counters.references_dropped += count

@@ -77,13 +77,15 @@ class Sender:
         if state.profile.max_content_bytes is not None:
             self._check_content(content)
         message_id = self._next_id(content, now_ms, timestamp_ns)
-        if message_id in state.log or message_id in state.outgoing_buffer.entries:
+        if state.log.get(message_id) or message_id in state.outgoing_buffer.entries:
             raise MessageIdInUse(
                 f"message id {message_id!r} belongs to an earlier message; make a unique id"
             )
         lamport = state.clock.tick(now_ms)
-        draft, own = self._draft(message_id, lamport, content, now_ms)
+        draft = self._draft(message_id, lamport, content, now_ms)
         # Durable whatever the others' are: its sender is the first to be asked for it.
+        records = state.recorder.records
+        own = Assembled(bytes(draft), bytes(draft.history)) if records else None
         is_cached = state.repair_cache.add(message_id, draft, durably=True, own=own)
         state.outgoing_buffer.add(message_id, draft, is_cached=is_cached)
         data = draft if self._assembles_late else self.leave(draft, now_ms)[0]
@@ -114,7 +116,7 @@ class Sender:
             state.repair_cache.add(message_id, profile.kept_sync(sync, data))
         is_redundant = self.is_tuned and not has_request
         state.broadcast(OutgoingKind.SYNC, message_id, data, is_redundant=is_redundant)
-        state.emit(SyncSent(message_id))
+        state.events.append(SyncSent(message_id))
         state.counters.syncs_sent += 1
         state.sync_timer.restart(SyncTrigger.OWN_SYNC, now_ms)
         return True
@@ -146,7 +148,7 @@ class Sender:
             self._log_own(entry)
         self._state.outgoing_buffer.dispatched(message_id, now_ms)
         if retrieval_hint is not None:
-            self._state.set_retrieval_hint(message_id, retrieval_hint)
+            self._state.log.set_retrieval_hint(message_id, retrieval_hint)
 
     def withdraw(self, message_id: str) -> None:
         """Withdraw an own message that was never sent."""
@@ -251,23 +253,27 @@ class Sender:
                 data = self._ready(entry.data, now_ms)
                 state.broadcast(OutgoingKind.CONTENT, entry.message_id, data)
 
-    def _draft(
-        self, message_id: str, lamport: int, content: bytes, now_ms: int
-    ) -> tuple[Draft, Assembled]:
+    def _draft(self, message_id: str, lamport: int, content: bytes, now_ms: int) -> Draft:
         """Fix what is to be fixed of a message."""
         state = self._state
         message = Message(state.sender_id, message_id, state.channel_id, lamport, content=content)
         history = state.causal_tail.encoded()
-        data = state.profile.codec.assemble(message, history)
-        signature = b"" if self._signing is None else self._signing.sign(signed_text(data))
-        if signature:
-            data = with_signature(data, signature)
-        length = len(data) + (self._filter_bytes if self._has_filters else 0)
+        draft = self._made(message, history)
+        length = len(draft) + (self._filter_bytes if self._has_filters else 0)
         if length > state.options.max_message_bytes:
             raise self._too_long(content, length, hint=LONGER)
-        shared = self._histories.share(history)
-        draft = Draft(self, message, shared, signature, len(data))
-        return draft, Assembled(data, history)
+        return draft
+
+    def _made(self, message: Message, history: bytes) -> Draft:
+        """Return a draft, signed in a channel with signatures."""
+        codec, shared = self._state.profile.codec, self._histories.share(history)
+        if self._signing is None:
+            length = len(codec.assemble(message, b"")) + len(history)
+            return Draft(self, message, shared, b"", length)
+        data = codec.assemble(message, history)
+        signature = self._signing.sign(signed_text(data))
+        length = len(with_signature(data, signature) if signature else data)
+        return Draft(self, message, shared, signature, length)
 
     def _drafted(self, data: bytes) -> bytes | Draft:
         """An encoded message as a draft; as it is where this dialect cannot read it."""
@@ -287,11 +293,7 @@ class Sender:
             content=logged.content if logged else message.content,
         )
         history = b"".join(map(codec.encode_causal_entry, message.causal_history))
-        signature = b""
-        if self._signing is not None:
-            signature = self._signing.sign(signed_text(codec.assemble(fixed, history)))
-        shared = self._histories.share(history)
-        return Draft(self, fixed, shared, signature, len(data))
+        return self._made(fixed, history)
 
     def _ready(self, data: SupportsBytes, now_ms: int) -> bytes | Draft:
         """A message for its owner, who has a draft leave."""
@@ -328,7 +330,7 @@ class Sender:
         """Take note that a message asks for others."""
         state, asked = self._state, tuple(entry.message_id for entry in requests)
         state.repair_requests.asked(asked, now_ms)
-        state.emit(RepairRequested(asked, message_id))
+        state.events.append(RepairRequested(asked, message_id))
         state.counters.repairs_requested += len(asked)
 
     def _root(self, now_ms: int) -> LogRoot | None:

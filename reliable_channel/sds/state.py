@@ -159,10 +159,6 @@ class ChannelState:
     def _comparison(self) -> LogComparison:
         return LogComparison(self.log, self.joining)
 
-    def emit(self, event: SdsEvent) -> None:
-        """Queue an event for the owner of the state machine."""
-        self.events.append(event)
-
     def broadcast(
         self,
         kind: OutgoingKind,
@@ -192,10 +188,6 @@ class ChannelState:
         self.repair_responses.remove(message_id)
         self.repair_cache.discard(message_id)
         return self.log.remove(message_id)
-
-    def set_retrieval_hint(self, message_id: str, retrieval_hint: bytes) -> None:
-        """Note the hint by which other participants can retrieve a message, if it was not known."""
-        self.log.set_retrieval_hint(message_id, retrieval_hint)
 
     def held(self, message_id: str) -> bytes | None:
         """Return the bytes of a cached message for a participant that requests it, or None. An own

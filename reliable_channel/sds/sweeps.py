@@ -75,7 +75,7 @@ class Sweeps:
                     "; in this dialect participants acknowledge with their next message only, so "
                     "others may have it"
                 )
-            state.emit(DeliveryFailed(entry.message_id, entry.attempts, reason))
+            state.events.append(DeliveryFailed(entry.message_id, entry.attempts, reason))
 
     def sweep_incoming(self, now_ms: int) -> None:
         """Deliver messages that are ready, and declare overdue missing messages lost."""
@@ -93,7 +93,7 @@ class Sweeps:
 
     def _answer(self, message_id: str, data: bytes, now_ms: int) -> None:
         self._state.broadcast(OutgoingKind.REPAIR, message_id, data)
-        self._state.emit(RepairSent(message_id))
+        self._state.events.append(RepairSent(message_id))
         self._state.counters.repairs_sent += 1
 
     def _request_pause_ms(self, now_ms: int) -> int:

@@ -105,7 +105,7 @@ class SqliteStateStore:
             and len(changes.rows) + _entries(changes) <= QUICK_CHANGES
             and self._change_log.has_room()
             and _content_bytes(changes) + size_bytes(changes.rows.values()) <= QUICK_BYTES
-            and all(table.name in self._tables for table, _ in changes.rows)
+            and {table.name for table, _ in changes.rows} <= self._tables
         )
 
     def write(self, changes: Changes) -> None:
@@ -148,7 +148,8 @@ class SqliteStateStore:
                     self._change_log.move(connection)
                     put_rows(connection, rows)
                     self._continuity.count(connection)
-        self._tables |= {table.name for table in created}
+        if created:
+            self._tables |= {table.name for table in created}
         self._continuity.committed()
         if is_appended:
             self._change_log.appended(packed)

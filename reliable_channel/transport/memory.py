@@ -55,8 +55,7 @@ class MemoryNetwork:
         live = _received(envelope, Source.LIVE)
         is_behind = False
         for transport in self._transports:
-            transport.arrive(live)
-            is_behind |= transport.unread >= BEHIND
+            is_behind |= transport.arrive(live) >= BEHIND
         return is_behind
 
     def join(self, transport: "MemoryTransport") -> None:
@@ -158,16 +157,12 @@ class MemoryTransport(BaseTransport):
         for start in range(0, len(found), PAGE_SIZE):
             yield found[start : start + PAGE_SIZE]
 
-    @property
-    def unread(self) -> int:
-        """Number of messages that arrived and were not received yet."""
-        return len(self._arrived)
-
-    def arrive(self, received: Received) -> None:
-        """Accept a message that the network delivers."""
+    def arrive(self, received: Received) -> int:
+        """Accept a message of the network. Return how many were not received yet."""
         self._arrived.append(received)
         if self._came.waiting:
             self._came.notify()
+        return len(self._arrived)
 
 
 _named: WeakValueDictionary[tuple[str, str], MemoryNetwork] = WeakValueDictionary()

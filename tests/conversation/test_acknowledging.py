@@ -111,7 +111,7 @@ def test_results_are_bounded_and_a_held_one_stays(monkeypatch: pytest.MonkeyPatc
     held = outcomes.of("0", is_pending=True)
     for number in range(4):
         source = AcknowledgementSource.CAUSAL_HISTORY
-        outcomes.note(MessageAcknowledged(str(number), source, "bob"))
+        outcomes.note(MessageAcknowledged(str(number), source, "bob"), 0)
     assert held.event is not None and held.event.message_id == "0"
     assert outcomes.of("3", is_pending=False).event is not None
     assert outcomes.of("1", is_pending=False).event is None

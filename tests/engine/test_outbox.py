@@ -13,8 +13,9 @@ def outgoing(kind: OutgoingKind, message_id: str) -> Outgoing:
 def take_all(outbox: Outbox) -> list[str]:
     taken = []
     while len(outbox):
-        taken.append(outbox.take().outgoing.message_id)
-        outbox.done()
+        item = outbox.take()
+        taken.append(item.outgoing.message_id)
+        outbox.done(item)
     return taken
 
 
@@ -37,8 +38,9 @@ def test_a_transport_that_is_slower_than_syncs_come_still_takes_what_is_repeated
     taken = []
     for number in range(7):
         outbox.put(outgoing(OutgoingKind.SYNC, f"s{number}"))
-        taken.append(outbox.take().outgoing.message_id)
-        outbox.done()
+        item = outbox.take()
+        taken.append(item.outgoing.message_id)
+        outbox.done(item)
     assert taken == ["s0", "a", "of another a", "s3", "b", "of another b", "s6"]
 
 
@@ -46,8 +48,7 @@ def test_content_keeps_everything_else_waiting() -> None:
     outbox = Outbox()
     outbox.put(outgoing(OutgoingKind.SYNC, "s"))
     outbox.put(outgoing(OutgoingKind.RETRY, "a"))
-    outbox.take()
-    outbox.done()
+    outbox.done(outbox.take())
     outbox.put(outgoing(OutgoingKind.CONTENT, "new"))
     assert take_all(outbox) == ["new", "a"]
 
@@ -63,10 +64,10 @@ def test_the_same_message_waits_once() -> None:
 def test_a_sync_in_hand_does_not_keep_the_next_one_out() -> None:
     outbox = Outbox()
     outbox.put(outgoing(OutgoingKind.SYNC, "s1"))
-    outbox.take()
+    item = outbox.take()
     outbox.put(outgoing(OutgoingKind.SYNC, "s2"))
     outbox.put(outgoing(OutgoingKind.SYNC, "s3"))
-    outbox.done()
+    outbox.done(item)
     assert take_all(outbox) == ["s3"]
 
 
@@ -88,11 +89,12 @@ def test_every_kind_can_be_put_back(kind: OutgoingKind) -> None:
 
 def test_what_is_in_hand_counts_until_it_is_done() -> None:
     outbox = Outbox()
-    outbox.put(outgoing(OutgoingKind.CONTENT, "a"))
-    outbox.take()
-    assert (outbox.first, len(outbox)) == (None, 1)
-    outbox.done()
-    assert len(outbox) == 0
+    outbox.put(outgoing(OutgoingKind.CONTENT, "a"), 100)
+    item = outbox.take()
+    outbox.put(outgoing(OutgoingKind.CONTENT, "b"), 130)
+    assert (len(outbox), outbox.in_hand, outbox.oldest_ms(150)) == (2, 1, 50)
+    outbox.done(item)
+    assert (len(outbox), outbox.in_hand, outbox.oldest_ms(150)) == (1, 0, 20)
 
 
 def test_what_never_went_out_is_listed_in_order() -> None:

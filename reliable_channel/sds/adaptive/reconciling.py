@@ -137,7 +137,7 @@ class ReconcilingReceiver(TunedReceiver):
         finally:
             self._bundled_by = None
         if arrival.outcome in (Outcome.DELIVERED, Outcome.PARKED):
-            self._state.emit(MessageReconciled(arrival.message_id, sender_id))
+            self._state.events.append(MessageReconciled(arrival.message_id, sender_id))
         return arrival
 
     def _review(
@@ -165,7 +165,7 @@ class ReconcilingReceiver(TunedReceiver):
         for sender_id, in_all in dropped.items():
             budget = state.repair_responses.budget
             if reached := budget.report(sender_id, now_ms, in_all=in_all):
-                state.emit(reached)
+                state.events.append(reached)
 
     def _reject(
         self,

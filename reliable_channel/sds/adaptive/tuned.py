@@ -7,7 +7,6 @@ from ..changes import Tables
 from ..delivery import Delivery
 from ..draft import Draft
 from ..events import OutgoingKind
-from ..log.differences import Assembled
 from ..log.entry import LogEntry
 from ..log.root import LogRoot
 from ..message import HistoryEntry, Message
@@ -88,9 +87,7 @@ class TunedSender(Sender):
         """Return True if the documented number of retries is not used up."""
         return not self._tuner.gives_up(entry.message_id, now_ms)
 
-    def _draft(
-        self, message_id: str, lamport: int, content: bytes, now_ms: int
-    ) -> tuple[Draft, Assembled]:
+    def _draft(self, message_id: str, lamport: int, content: bytes, now_ms: int) -> Draft:
         self._frontier.is_long = self._tuner.suits_others(now_ms)
         made = super()._draft(message_id, lamport, content, now_ms)
         self._frontier.sent()

@@ -58,7 +58,7 @@ def first_field(data: bytes, tag: int) -> tuple[int, int] | None:
                 return None
             at += 2
             if (value := data[at - 1]) >= 0x80:
-                value, at = _varint(data, at - 1)
+                value, at = varint(data, at - 1)
             if found & 7 == _LENGTH_DELIMITED:
                 at += value
             if found == tag:
@@ -74,7 +74,7 @@ def leading_values(data: bytes, tag: int, most: int) -> tuple[bytes, ...]:
     values, at = list[bytes](), 0
     try:
         while len(values) < most and data[at] == tag:
-            length, start = _varint(data, at + 1)
+            length, start = varint(data, at + 1)
             at = start + length
             if at > len(data):
                 break
@@ -126,7 +126,7 @@ def _cleaned(data: bytes, nested: Collection[int], allowed: Iterator[int]) -> by
         if field.number in nested and field.wire_type == _LENGTH_DELIMITED:
             # Field numbers of entries have a tag of one byte.
             value = _cleaned(data[field.value_start : field.end], (), allowed)
-            kept += data[field.start : field.start + 1] + _written(len(value)) + value
+            kept += data[field.start : field.start + 1] + written(len(value)) + value
         elif data[field.start] > _LAST_TAG_OF_FIELD_0:
             kept += data[field.start : field.end]
     return bytes(kept)
@@ -135,7 +135,7 @@ def _cleaned(data: bytes, nested: Collection[int], allowed: Iterator[int]) -> by
 def _wire_type_of_field_2(data: bytes) -> int | None:
     at = 0
     for _ in range(_MAX_SNIFFED_FIELDS):
-        tag, _ = _varint(data, at)
+        tag, _ = varint(data, at)
         if tag >> 3 == 2:
             return tag & 7
         at = _field(data, at).end
@@ -148,12 +148,12 @@ def _field(data: bytes, start: int) -> _Field:
     Raises:
         IndexError: the data end before its value starts, or it is a group.
     """
-    tag, value_start = _varint(data, start)
+    tag, value_start = varint(data, start)
     number, wire_type = tag >> 3, tag & 7
     if wire_type == _VARINT:
-        _, end = _varint(data, value_start)
+        _, end = varint(data, value_start)
     elif wire_type == _LENGTH_DELIMITED:
-        length, value_start = _varint(data, value_start)
+        length, value_start = varint(data, value_start)
         end = value_start + length
     elif wire_type in (_FIXED_32, _FIXED_64):
         end = value_start + (4 if wire_type == _FIXED_32 else 8)
@@ -162,8 +162,8 @@ def _field(data: bytes, start: int) -> _Field:
     return _Field(number, wire_type, start, value_start, end)
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """The number at `at`, and where it ends.
+def varint(data: bytes, at: int) -> tuple[int, int]:
+    """Return the number at a place, and its end.
 
     Raises:
         IndexError: the data end before it does.
@@ -180,8 +180,8 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     raise IndexError("a number has more than 10 bytes")
 
 
-def _written(number: int) -> bytes:
-    """The number as a varint."""
+def written(number: int) -> bytes:
+    """Return a number as a varint."""
     written = bytearray()
     while number > 0x7F:
         written.append(number & 0x7F | 0x80)

@@ -1,7 +1,8 @@
 """Wire format of the SDS specification, as js-waku uses it (LIP 109, Wire protocol).
 
 Protobuf writes fields by ascending number, and a repeated field as consecutive entries. A message
-may therefore be joined from encoded pieces, so a history of 200 entries costs one `join`.
+may therefore be joined from encoded pieces. One `join` copies its causal history and bloom filter,
+which are nearly all of it. Protobuf would copy them four times.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,13 +15,14 @@ from ..log.root import FINGERPRINT_BYTES, ListedIds, LogRoot, Reconciling
 from ..message import HistoryEntry, LazyHistory, Message
 from . import sds_pb2
 from .codec import MAX_MESSAGE_BYTES, CodecError, KnownEntries, check_counts, check_ids
-from .fields import field_2_is_varint, first_field
+from .fields import field_2_is_varint, first_field, varint, written
 
 if TYPE_CHECKING:
     from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
 
 _MESSAGE_ID: Final = attrgetter("message_id")
 _CAUSAL_ENTRY_TAG: Final = sds_pb2.Message.CAUSAL_HISTORY_FIELD_NUMBER << 3 | 2
+_FILTER_TAG: Final = sds_pb2.Message.BLOOM_FILTER_FIELD_NUMBER << 3 | 2
 MAX_LAMPORT_TIMESTAMP: Final = 2**64 - 1
 
 
@@ -41,9 +43,10 @@ class SpecCodec:
         """
         _check_length(data)
         known_ids: Sequence[str] = ()
-        rest = data
+        rest, words = data, None
         if known is not None and (place := first_field(data, _CAUSAL_ENTRY_TAG)) is not None:
             known_ids, end = known.common(data, *place)
+            words, end = _filter_at(data, end)
             rest = data[: place[0]] + data[end:]
         raw = self.parse(rest, len(known_ids))
         has = raw.HasField
@@ -60,7 +63,7 @@ class SpecCodec:
             raw.channel_id,
             raw.lamport_timestamp if has("lamport_timestamp") else None,
             LazyHistory(ids, entry, known=len(known_ids)) if ids else (),
-            raw.bloom_filter if has("bloom_filter") else None,
+            raw.bloom_filter if has("bloom_filter") else words,
             tuple(map(_entry, raw.repair_request)) if raw.repair_request else (),
             raw.content if has("content") else None,
             raw.signature if has("signature") else None,
@@ -111,8 +114,8 @@ class SpecCodec:
             channel_id=message.channel_id,
             lamport_timestamp=lamport,
         )
+        words = message.bloom_filter
         tail = sds_pb2.Message(
-            bloom_filter=message.bloom_filter,
             content=message.content,
             log_root=None if message.log_root is None else _raw_root(message.log_root),
             reconciling=(
@@ -122,7 +125,10 @@ class SpecCodec:
         )
         if message.repair_request:
             _fill(tail.repair_request, message.repair_request)
-        return head.SerializeToString() + causal_history + tail.SerializeToString()
+        pieces = [head.SerializeToString(), causal_history]
+        if words is not None:
+            pieces += (bytes([_FILTER_TAG]), written(len(words)), words)
+        return b"".join([*pieces, tail.SerializeToString()])
 
     def encode_causal_entry(self, entry: HistoryEntry) -> bytes:
         """Encode one entry of a causal history, with its tag and length."""
@@ -134,6 +140,18 @@ class SpecCodec:
 def _check_length(data: bytes) -> None:
     if len(data) > MAX_MESSAGE_BYTES:
         raise CodecError(f"{len(data)} bytes; at most {MAX_MESSAGE_BYTES} are decoded")
+
+
+def _filter_at(data: bytes, at: int) -> tuple[bytes | None, int]:
+    """The bloom filter that begins at a place, if one does, and where it ends."""
+    try:
+        if data[at] == _FILTER_TAG:
+            length, start = varint(data, at + 1)
+            if (end := start + length) <= len(data):
+                return data[start:end], end
+    except IndexError:
+        pass
+    return None, at
 
 
 def _entry(raw: sds_pb2.HistoryEntry) -> HistoryEntry:

@@ -38,8 +38,8 @@ def difference(base: Assembled, message: Assembled) -> bytes | None:
         (_literal(data[:start]), b"@%b" % _TWO.pack(piece, same), _literal(data[start + same :]))
     )
     # A restart must find the very same bytes.
-    is_worth_it = len(found) < len(data) // 2
-    return found if is_worth_it and restored(base.data, found) == data else None
+    is_found = base.data[piece : piece + same] == data[start : start + same]
+    return found if is_found and len(found) < len(data) // 2 else None
 
 
 def restored(base: bytes, difference: bytes) -> bytes:

@@ -63,7 +63,7 @@ class CausalTail:
             return (), start
 
         def is_same(until: int) -> bool:
-            return data.startswith(own[offset : starts[until]], start)
+            return data.startswith(memoryview(own)[offset : starts[until]], start)
 
         last = len(self._ids)
         if not is_same(last):

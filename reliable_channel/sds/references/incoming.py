@@ -198,7 +198,8 @@ class IncomingBuffer:
 
     def missing_for_ms(self, message_id: str, now_ms: int) -> int | None:
         """Return how long a message has been missing (ms), or None if it is not missing."""
-        missing = self.missing.get(message_id) or self.queued.get(message_id)
+        queued = self.queued.get(message_id) if self.queued.size else None
+        missing = self.missing.get(message_id) or queued
         return None if missing is None else now_ms - missing.since_ms
 
     def arrived(self, message_id: str) -> None:
@@ -207,10 +208,22 @@ class IncomingBuffer:
         if self.lost.pop(message_id, None):
             self._recorder.delete(LOST, message_id)
 
-    def mark_delivered(self, message_id: str) -> list[ParkedMessage]:
-        """Note that a message was delivered. Return the messages that waited only for this
-        message."""
-        return self._unpark(message_id, None)
+    def mark_delivered(
+        self, message_id: str, lost: HistoryEntry | None = None
+    ) -> list[ParkedMessage]:
+        """Note that a message was delivered, or is `lost`. Return the messages that waited only for
+        this message."""
+        if self.queued.size:
+            self._seen(message_id)
+        ready = []
+        for dependant in self._dependants.pop(message_id, ()):
+            parked = self.parked[dependant]
+            parked.unmet.discard(message_id)
+            if lost is not None:
+                parked.lost.append(lost)
+            if not parked.unmet:
+                ready.append(parked)
+        return ready
 
     def give_up(self, entry: HistoryEntry) -> list[ParkedMessage]:
         """Declare a missing message lost. Return the messages that waited only for the lost
@@ -222,14 +235,14 @@ class IncomingBuffer:
             self._recorder.put(LOST, *reference_row(entry))
         if len(self.lost) > self._lost_limit:
             self._recorder.delete(LOST, self.lost.popitem(last=False)[0])
-        return self._unpark(message_id, entry)
+        return self.mark_delivered(message_id, entry)
 
     def forget_missing(self, message_id: str) -> list[ParkedMessage]:
         """Stop waiting for a missing message to make room, until another message refers to it.
         Return the messages that waited only for this missing message."""
         entry = self.missing[message_id].entry
         self._found(message_id)
-        return self._unpark(message_id, entry)
+        return self.mark_delivered(message_id, entry)
 
     def forget_queued(self, batch: Batch) -> tuple[list[ParkedMessage], int]:
         """Drop a batch of queued references. Return the messages that waited only for these
@@ -243,7 +256,7 @@ class IncomingBuffer:
             for message_id in kept:
                 self._dependants[message_id][batch.carrier_id] = None
         if batch.is_handed_on:
-            ready = [p for i in batch.ids for p in self._unpark(i, HistoryEntry(i))]
+            ready = [p for i in batch.ids for p in self.mark_delivered(i, HistoryEntry(i))]
             return ready, len(batch.ids)
         parked = self.parked.get(batch.carrier_id) if batch.is_parked else None
         if parked is None:
@@ -382,27 +395,16 @@ class IncomingBuffer:
 
     def _seen(self, message_id: str) -> None:
         """A reference does not wait for its turn any more: its message is listed as any other."""
-        batch = self.queued.remove(message_id) if self.queued.size else None
+        batch = self.queued.remove(message_id)
         if batch is not None and batch.is_parked:
             self._dependants.setdefault(message_id, {})[batch.carrier_id] = None
 
     def _found(self, message_id: str) -> None:
-        self._seen(message_id)
+        if self.queued.size:
+            self._seen(message_id)
         if self.missing.pop(message_id, None) is not None:
             self.references.remove(message_id)
             self._recorder.delete(MISSING, message_id)
-
-    def _unpark(self, message_id: str, lost: HistoryEntry | None) -> list[ParkedMessage]:
-        self._seen(message_id)
-        ready = []
-        for dependant in self._dependants.pop(message_id, ()):
-            parked = self.parked[dependant]
-            parked.unmet.discard(message_id)
-            if lost is not None:
-                parked.lost.append(lost)
-            if not parked.unmet:
-                ready.append(parked)
-        return ready
 
 
 def charge_bytes(parked: ParkedMessage) -> int:

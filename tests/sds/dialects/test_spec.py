@@ -106,6 +106,17 @@ def test_a_known_history_is_not_decoded() -> None:
     assert decoded == message
 
 
+def test_a_filter_behind_a_known_history_is_read_as_any_other() -> None:
+    history = tuple(HistoryEntry(f"m{i}", b"hint", "alice") for i in range(3))
+    tail = known(history)
+    data = CODEC.encode(replace(PLAIN, causal_history=history, bloom_filter=bytes(200)))
+    assert CODEC.decode(data, tail).bloom_filter == bytes(200)
+    assert CODEC.decode(data + text(12, b"last"), tail).bloom_filter == b"last"
+    for end in range(len(data) - 207, len(data) - 5):
+        with pytest.raises(CodecError):
+            CODEC.decode(data[:end], tail)
+
+
 def test_fields_are_numbered_as_the_specification_says() -> None:
     message = Message(
         "s", "m", "c", 300, [HistoryEntry("a", b"h", "o")], b"b", [HistoryEntry("r")], b"x"

@@ -163,7 +163,7 @@ def acknowledged_by_its_first_segment() -> AbstractContextManager[Any]:
     def early(self: Requests, event: Any) -> Any:
         request = self._by_message.get(event.message_id)
         yield from resolved(self, event)
-        is_first = request is not None and request.acknowledged == 1 < request.total
+        is_first = request is not None and request.acknowledged == 1 < len(request.message_ids)
         if isinstance(event, MessageAcknowledged) and request is not None and is_first:
             yield replace(event, message_id=request.message_ids[0])
 
