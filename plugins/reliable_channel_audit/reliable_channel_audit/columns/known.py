@@ -70,6 +70,8 @@ class Known:
         """Add decoded messages by their hashes. Messages with an unproven retrieval hint are not
         added, because each participant must check them."""
         messages = found.messages
+        if not hashes:  # otherwise all known ones would be copied for nothing
+            return
         if len(self._places) >= MAX_KNOWN:
             self._places, self._codes, self._messages = {}, {}, no_messages()
             self._content_begin = self._content_begin[:0]

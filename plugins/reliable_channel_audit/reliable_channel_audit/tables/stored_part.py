@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import compress, groupby
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -76,7 +76,8 @@ class _Numbered:
         """Codes as text with few values; null where absent."""
         is_used = np.zeros(len(texts) + 1, bool)
         is_used[codes] = True  # the last stands for -1
-        names = pa.array([*compress([*texts, ""], is_used.tolist())])
+        values = np.flatnonzero(is_used).tolist()
+        names = pa.array([texts[each] if each < len(texts) else "" for each in values])
         taken = pa.array((np.cumsum(is_used, dtype=np.int32) - 1)[codes], mask=absent)
         return pa.DictionaryArray.from_arrays(taken, names.cast(pa.string()))
 
