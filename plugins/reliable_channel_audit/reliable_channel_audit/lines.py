@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from typing import Annotated, Final, NamedTuple, get_args
+from typing import Annotated, Final, Literal, NamedTuple, get_args
 
 import msgspec
 
@@ -96,14 +96,14 @@ Whole = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 beyond 64 bits."""
 
 
-class _Entry(msgspec.Struct):
+class _Entry(msgspec.Struct, gc=False):
     message_id: str
 
 
-class Json(msgspec.Struct):
+class Json(msgspec.Struct, gc=False):
     """Fields of a line that are read. Other fields are ignored."""
 
-    event: str
+    event: Literal[tuple(sorted(KNOWN))]  # type: ignore[valid-type]
     at_ms: Whole
     message_id: str | None = None
     sender_id: str | None = None

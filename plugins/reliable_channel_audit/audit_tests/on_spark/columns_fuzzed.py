@@ -23,7 +23,7 @@ from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.sds.message import HistoryEntry, Message
 from reliable_channel_audit.columns.fast_facts import facts_of_parts
 from reliable_channel_audit.columns.gathered import gathered_part, joined
-from reliable_channel_audit.columns.messages import Ids
+from reliable_channel_audit.columns.known import Known
 from reliable_channel_audit.columns.wire import NeedsRowReader
 from reliable_channel_audit.facts import Acknowledgement, Delivery, Dispatch, facts_of
 from reliable_channel_audit.journals import DAMAGE, Participant, group_of, journal_files
@@ -55,8 +55,8 @@ def by_rows(participant: Participant) -> Table:
 def by_columns(participant: Participant) -> Table | None:
     """None where they are left to the rows."""
     try:
-        ids, words = Ids(), Ids()
-        parts = [gathered_part(Path(path), ids, words) for path in participant.paths]
+        known = Known()
+        parts = [gathered_part(Path(path), known) for path in participant.paths]
         found = facts_of_parts(participant, *joined(participant, parts))
     except (NeedsRowReader, *DAMAGE):
         return None

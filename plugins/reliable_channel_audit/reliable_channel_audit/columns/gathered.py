@@ -6,10 +6,9 @@ one log.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from functools import reduce
-from itertools import chain, pairwise
+from itertools import chain, compress, pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar, cast
 
@@ -17,10 +16,10 @@ import numpy as np
 
 from ..journals import MAX_LINE_BYTES, Lives, Noted, Participant, Reading, opened_file
 from ..lines import CONTINUED, LOGGED, OPENED, WIRE_IN, ids_in, line_of
-from ..log_order import HOUR_MS, SUMS, Hour, entry_digest, together
+from ..log_order import HOUR_MS, SUMS, Hour, together
 from .known import Known
-from .messages import DIGEST_BYTES, Ids, Messages, no_messages, rows_of
-from .reading import RECEIVED, Lines, blocks_of, hashed, line_ranges
+from .messages import DIGEST_BYTES, Ids, Messages
+from .reading import RECEIVED, Lines, Payloads, blocks_of, hashed
 from .tables import NOT_GIVEN, Log, Wire
 from .wire import Array, NeedsRowReader, Whole
 
@@ -100,47 +99,51 @@ class Gathered(NamedTuple):
 TABLES: Final = ("log", "wire", "messages", "received", "emitted")
 
 
-def gathered_part(path: Path, ids: Ids, words: Ids, known: Known | None = None) -> Gathered:
-    """Return one file of a participant's journals. Ids and words become the given numbers. Known
-    copies of messages are not decoded.
+def gathered_part(path: Path, known: Known) -> Gathered:
+    """Return one file of a participant's journals. Ids and words become the numbers of `known`,
+    and known copies of messages are not decoded.
 
     Raises:
         NeedsRowReader: lines that are not understood here.
     """
-    columns: defaultdict[str, list[Any]] = defaultdict(list)
+    ids, words = known.ids, known.words
+    columns: dict[str, list[Any]] = {
+        "log": [_log(_NONE, ids)],
+        "wire": [_wire(_NONE, words)],
+        "received": [_received(_NONE, ids)],
+        "emitted": [_emitted(_NONE, ids, words)],
+    }
     repairs: list[RepairEvent] = []
+    payloads = Payloads(known)
     with opened_file(path) as file:
         opened = file.readline(MAX_LINE_BYTES)
         at_ms = [line_of(opened).at_ms or 0]
-        for piece in line_ranges(blocks_of(file), 1, ids, known):
-            if not EXTRAORDINARY.isdisjoint(piece.by_event):
+        for block in blocks_of(file, 1):
+            if not EXTRAORDINARY.isdisjoint(block.by_event):
                 raise NeedsRowReader("an extraordinary event")
-            at_ms += piece.at_ms
-            columns["log"].append(_log(piece.lines(LOGGED), ids))
-            columns["wire"].append(_wire(piece.wire, words))
-            columns["messages"].append(piece.messages)
-            columns["received"].append(_received(piece.lines(RECEIVED), piece.contents, ids))
-            columns["emitted"].append(_emitted(piece.lines("message_acknowledged"), ids, words))
+            at_ms += block.at_ms
+            columns["log"].append(_log(block.lines(LOGGED), ids))
+            columns["wire"].append(_wire(block.wire, words))
+            columns["received"].append(_received(block.lines(RECEIVED), ids))
+            columns["emitted"].append(_emitted(block.lines("message_acknowledged"), ids, words))
             for event in (MISSING, REQUESTED, REPAIRED):
-                repairs += _repairs(event, piece.lines(event))
+                repairs += _repairs(event, block.lines(event))
+            payloads.add(block.texts)
+        payloads.decode()
     times_ms = np.array(at_ms, np.int64)
     if times_ms.min() < -MAX_MS or times_ms.max() > MAX_MS:
         raise NeedsRowReader("a time that is none")
-    nothing_received = _received(_NONE, np.zeros((0, DIGEST_BYTES), np.uint8), ids)
-    empty = (
-        *(_log(_NONE, ids), _wire(_NONE, words), no_messages()),
-        *(nothing_received, _emitted(_NONE, ids, words)),
+    tables = {name: _joined(parts) for name, parts in columns.items()}
+    tables["messages"] = _joined(payloads.messages)
+    tables["received"] = tables["received"]._replace(
+        content_sha256=np.concatenate(payloads.contents)
     )
-    tables = {
-        name: _joined(columns[name] or [nothing])
-        for name, nothing in zip(TABLES, empty, strict=True)
-    }
     times = times_of(times_ms)
     return Gathered(
         *(str(path), opened, len(at_ms), times),
         **tables,
         repairs=repairs,
-        hours=_hours(tables["log"], list(ids)),
+        hours=_hours(tables["log"], known),
         ids=ids,
         words=words,
     )
@@ -201,19 +204,15 @@ def times_of(at_ms: Whole) -> Times:
     return Times(*ends, int(back_ms.max(initial=0)), int(back_ms.sum()))
 
 
-def _hours(log: Log, names: Sequence[str]) -> dict[int, Hour]:
+def _hours(log: Log, known: Known) -> dict[int, Hour]:
     """`hours_of` the log, with the digests added up an hour at a time."""
-    ids, senders = (map(names.__getitem__, each.tolist()) for each in (log.message_id, log.sender))
-    entries = zip(
-        log.lamport_timestamp.tolist(), ids, senders, rows_of(log.content_sha256), strict=True
-    )
-    digests = np.frombuffer(b"".join(map(entry_digest, entries)), ">u4").reshape(-1, 8)
+    digests = known.entry_digests(log)
     hours_ms = log.lamport_timestamp - log.lamport_timestamp % HOUR_MS
     order = np.argsort(hours_ms, kind="stable")
     begins = np.flatnonzero(np.diff(hours_ms[order], prepend=-1))
     if not len(begins):
         return {}
-    at_ms, limbs = log.at_ms[order], digests[order, :4].astype(np.int64)
+    at_ms, limbs = log.at_ms[order], digests[order].astype(np.int64)
     columns = (
         hours_ms[order][begins],
         np.diff(begins, append=len(order)),
@@ -258,10 +257,11 @@ def _log(lines: Lines, ids: Ids) -> Log:
     own = np.array([each is not None for each in first], bool)
     if (own == np.array([bool(each) for each in hashes], bool)).any():
         raise NeedsRowReader("neither an own message nor one of others, or both")
-    if any(a not in (None, b) for a, b in zip(first, message_ids, strict=True)):
+    of_own = [each for each in first if each is not None]
+    if of_own != [*compress(message_ids, own.tolist())]:
         raise NeedsRowReader("a payload of several messages")
     segments = np.full(len(first), -1, np.int64)
-    segments[own] = ids.codes([each for each in first if each is not None])
+    segments[own] = ids.codes(of_own)
     message_hashes = np.zeros((len(first), DIGEST_BYTES), np.uint8)
     message_hashes[~own] = _hashes([each for each in hashes if each])
     return Log(
@@ -301,7 +301,8 @@ def _wire(lines: Lines, words: Ids) -> Wire:
     )
 
 
-def _received(lines: Lines, contents: Array, ids: Ids) -> Received:
+def _received(lines: Lines, ids: Ids) -> Received:
+    """Received messages without the hashes of their contents."""
     message_ids, senders, lamport_timestamps = lines.columns(
         "message_id", "sender_id", "lamport_timestamp"
     )
@@ -310,7 +311,7 @@ def _received(lines: Lines, contents: Array, ids: Ids) -> Received:
         ids.codes(_all(message_ids)),
         ids.codes(_all(senders)),
         _numbers(_all(lamport_timestamps)),
-        contents,
+        np.zeros((0, DIGEST_BYTES), np.uint8),
     )
 
 
@@ -331,7 +332,7 @@ _NONE: Final = Lines(np.zeros(0, np.int64), [])
 
 
 def _numbers(values: Sequence[int]) -> Whole:
-    return np.array(values, np.int64)
+    return np.fromiter(values, np.int64, len(values))
 
 
 def _hashes(texts: Sequence[str]) -> Array:

@@ -82,10 +82,12 @@ class Found(NamedTuple):
     """Number of each retrieval hint (in `Messages.hints`) that occurs in a message."""
     hinted: Whole
     """Number of the message with the hint."""
+    content_begin: Whole
+    """Place of the field with the content in its message. -1 if its piece has other fields."""
 
 
 def messages_of(
-    unpacked: Unpacked, wire: Whole, received: Whole, ids: Ids, skipped: Whole | None = None
+    unpacked: Unpacked, wire: Whole, received: Whole, skipped: Whole, ids: Ids
 ) -> Found:
     """Return the messages in the texts `wire`, and the hashes of the texts `received`.
 
@@ -102,14 +104,13 @@ def messages_of(
     is_used = np.zeros(len(unpacked.sizes), bool)
     is_used[uses] = True
     is_wanted = np.ones(len(is_used), bool)
-    if skipped is not None:
-        is_skipped = np.zeros(len(unpacked.counts), bool)
-        is_skipped[skipped] = True
-        of_skipped = np.repeat(is_skipped, unpacked.counts)
-        is_wanted[unpacked.uses[of_skipped]] = False
-        is_wanted[unpacked.uses[~of_skipped]] = True
-        values = received[unpacked.is_value[received]]
-        is_used[unpacked.uses[starts[values]]] = True
+    is_skipped = np.zeros(len(unpacked.counts), bool)
+    is_skipped[skipped] = True
+    of_skipped = np.repeat(is_skipped, unpacked.counts)
+    is_wanted[unpacked.uses[of_skipped]] = False
+    is_wanted[unpacked.uses[~of_skipped]] = True
+    values = received[unpacked.is_value[received]]
+    is_used[unpacked.uses[starts[values]]] = True
     pieces = unpacked.decode(is_wanted)
     used, places = np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[uses]
     found = fields(pieces.data, pieces.begins[used], pieces.ends[used])
@@ -127,7 +128,12 @@ def messages_of(
     contents = _contents(unpacked, pieces, starts, received, used, each, decoded)
     hints = decoded.hint[rows]
     has_hint = hints >= 0
-    return Found(messages, contents, hints[has_hint], owner[has_hint])
+    # A content that stands alone in its piece begins where the piece does.
+    begins = np.repeat(unpacked.places(wire), of_each)
+    alone = (decoded.found.tag[rows] == CONTENT) & (np.repeat(of_each, of_each) == 1)
+    content_begin = np.full(len(wire), -1, np.int64)
+    content_begin[owner[alone]] = begins[alone]
+    return Found(messages, contents, hints[has_hint], owner[has_hint], content_begin)
 
 
 class _Decoded:

@@ -53,6 +53,13 @@ class Unpacked(NamedTuple):
         ends = np.cumsum(self.sizes[self.uses])[np.cumsum(self.counts) - 1]
         return np.diff(ends, prepend=0)
 
+    def places(self, texts: Whole) -> Whole:
+        """Return the place of each piece in its text, for some texts."""
+        counts = self.counts[texts]
+        sizes = self.sizes[self.uses[ramps((np.cumsum(self.counts) - self.counts)[texts], counts)]]
+        before = np.cumsum(sizes) - sizes
+        return before - np.repeat(before[np.cumsum(counts) - counts], counts)
+
 
 def whole(payloads: Sequence[bytes]) -> Unpacked:
     """Return payloads that were not packed, each as one piece."""
@@ -220,6 +227,8 @@ class _Definitions:
 
     def _whole(self, at: Whole) -> Pieces:
         """Pieces that are no differences, all at once."""
+        if not len(at):
+            return _pieces(b"", np.zeros(len(self.sizes), np.int64))
         begins, ends, padding = (each[at] for each in (*self._values, self._padding))
         edges = np.zeros(len(self._data) + 1, np.int8)
         edges[begins], edges[ends] = 1, -1

@@ -1,8 +1,9 @@
-"""Lines of one participant's journals as columns, in stretches."""
+"""Lines of one participant's journals, and their messages, as columns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain, compress, pairwise
 from operator import attrgetter
 from typing import IO, Any, Final, NamedTuple
 
@@ -13,20 +14,21 @@ from reliable_channel.spi import MAX_MESSAGE_BYTES
 from ..journals import MAX_LINE_BYTES
 from ..lines import KNOWN, LOGGED, OPENED, WIRE_IN, WIRE_OUT, Json, all_json_of
 from .known import Known
-from .messages import Ids, Messages, messages_of
+from .messages import DIGEST_BYTES, Messages, messages_of, no_messages
 from .packing import Unpacked, unpacked, whole
 from .wire import Array, NeedsRowReader, Whole
 
-BLOCK_BYTES: Final = 4 * 1024 * 1024
-"""Size of the text that is read at a time."""
+BLOCK_BYTES: Final = 512 * 1024
+"""Size of the text that is read at a time, so that its lines stay in the processor's cache."""
 MAX_RANGE: Final = 200_000
 """Maximum number of lines that need each other. A `Packer` starts over much earlier."""
 HASH_DIGITS: Final = 64
 RECEIVED: Final = "message_received"
 TAKEN_APART: Final = frozenset({WIRE_IN, WIRE_OUT, LOGGED})
 """Events whose hashes become columns."""
+_NOWHERE: Final = np.zeros(0, np.int64)
 _LINE_END, _OPENED, _CLOSED = b"\n{}"
-_COMMON: Final = attrgetter("event", "redelivered", "packed", "payload", "at_ms")
+_COMMON: Final = "event", "redelivered", "packed", "payload", "at_ms"
 
 
 class Lines(NamedTuple):
@@ -35,11 +37,9 @@ class Lines(NamedTuple):
     numbers: Whole
     rows: list[Json]
 
-    def columns(self, *names: str) -> list[tuple[Any, ...]]:
+    def columns(self, *names: str) -> list[list[Any]]:
         """Return the values of the lines, by name."""
-        if not self.rows:
-            return [()] * len(names)
-        return list(zip(*map(attrgetter(*names), self.rows), strict=True))
+        return [[*map(attrgetter(name), self.rows)] for name in names]
 
     def hashes(self) -> None:
         """Check hashes that are not needed here: a line with another text is invalid.
@@ -51,56 +51,50 @@ class Lines(NamedTuple):
             hashed([each for each in column if each is not None])
 
 
-class LineRange(NamedTuple):
-    """Consecutive lines that need no earlier lines."""
+class Texts(NamedTuple):
+    """Lines with bytes, packed or as they are."""
+
+    is_fresh: bool
+    """True if they need no earlier lines."""
+    packed: list[str]
+    plain: list[bytes]
+    is_wire: Array
+    is_received: Array
+    hashes: list[str]
+    """Hashes of the wire messages."""
+
+
+class Block(NamedTuple):
+    """Consecutive lines."""
 
     by_event: dict[str, Lines]
-    at_ms: Sequence[int]
+    at_ms: list[int]
     wire: Lines
     """Lines with wire messages."""
-    messages: Messages
-    contents: Array
-    """Hashes (sha256) of received contents, one row of bytes each."""
+    texts: Texts
 
     def lines(self, event: str) -> Lines:
         return self.by_event.get(event, Lines(np.zeros(0, np.int64), []))
 
 
-def blocks_of(file: IO[bytes]) -> Iterator[bytes]:
-    """The rest of a file, in whole lines."""
+def blocks_of(file: IO[bytes], first: int) -> Iterator[Block]:
+    """Yield the rest of a file, also cut before fresh lines. `first` is the number of its first
+    line.
+
+    Raises:
+        NeedsRowReader: a line that cannot be read, or that is not understood here.
+    """
     longest = MAX_LINE_BYTES - BLOCK_BYTES
     while read := file.read(BLOCK_BYTES):
         rest = file.readline(longest)
         if len(rest) == longest:
             raise NeedsRowReader("a long line")
-        yield read + rest
-
-
-def line_ranges(
-    blocks: Iterator[bytes], first: int, ids: Ids, known: Known | None = None
-) -> Iterator[LineRange]:
-    """Yield the lines of a journal, cut at fresh lines. `first` is the number of the first line.
-
-    Raises:
-        NeedsRowReader: a line that cannot be read, or that is not understood here.
-    """
-    waiting: list[Json] = []
-    for block in blocks:
-        rows = _rows(block)
-        begin = 0
-        for end in [place for place, row in enumerate(rows) if row.fresh]:
-            waiting += rows[begin:end]
-            if waiting:
-                yield _line_range(waiting, first, ids, known)
-            first, begin, waiting = first + len(waiting), end, []
-        waiting += rows[begin:]
-        if len(waiting) > MAX_RANGE:
-            raise NeedsRowReader("many lines that need each other")
-        if not any(row.packed is not None for row in waiting):
-            yield _line_range(waiting, first, ids, known)
-            first, waiting = first + len(waiting), []
-    if waiting:
-        yield _line_range(waiting, first, ids, known)
+        rows = _rows(read + rest)
+        fresh = [place for place, row in enumerate(rows) if row.fresh]
+        for begin, end in pairwise([0, *fresh, len(rows)]):
+            if begin < end:
+                yield _block(rows[begin:end], first + begin)
+        first += len(rows)
 
 
 def _rows(block: bytes) -> list[Json]:
@@ -137,8 +131,8 @@ def hashed(texts: Sequence[str]) -> bytes:
     return found
 
 
-def _line_range(rows: list[Json], first: int, ids: Ids, known: Known | None) -> LineRange:
-    names, redelivered, packed, plain, at_ms = zip(*map(_COMMON, rows), strict=True)
+def _block(rows: list[Json], first: int) -> Block:
+    names, redelivered, packed, plain, at_ms = Lines(_NOWHERE, rows).columns(*_COMMON)
     if any(redelivered):
         raise NeedsRowReader("received again")
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
@@ -158,27 +152,71 @@ def _line_range(rows: list[Json], first: int, ids: Ids, known: Known | None) -> 
     is_received = events == numbers.get(RECEIVED, -1)
     if not carries[is_wire | is_received].all():
         raise NeedsRowReader("a line without the bytes that it is about")
-    wire, received = np.flatnonzero(is_wire[carries]), np.flatnonzero(is_received[carries])
     places = np.flatnonzero(is_wire)
-    wired = Lines(first + places, [rows[place] for place in places.tolist()])
-    texts = _unpacked(packed, plain)
-    if known is None:
-        messages, contents, *_ = messages_of(texts, wire, received, ids)
-        return LineRange(by_event, at_ms, wired, messages, contents)
-    hashes = [row.message_hash or "" for row in wired.rows]
-    at = known.places(hashes, texts.bytes_of()[wire])
-    new = at < 0
-    found = messages_of(texts, wire[new], received, ids, wire[~new])
-    messages = known.with_known(found.messages, at)
-    hashed([each for each, is_new in zip(hashes, new.tolist(), strict=True) if is_new])
-    known.add([each for each, is_new in zip(hashes, new.tolist(), strict=True) if is_new], found)
-    return LineRange(by_event, at_ms, wired, messages, found.contents)
+    wire = Lines(first + places, [rows[place] for place in places.tolist()])
+    texts = Texts(
+        rows[0].fresh,
+        [each for each in packed if each is not None],
+        [each for each in plain if each is not None],
+        is_wire[carries],
+        is_received[carries],
+        [row.message_hash or "" for row in wire.rows],
+    )
+    return Block(by_event, at_ms, wire, texts)
 
 
-def _unpacked(packed: Sequence[str | None], plain: Sequence[bytes | None]) -> Unpacked:
+class Payloads:
+    """Decoder of the bytes of lines, up to the next fresh line at a time."""
+
+    def __init__(self, known: Known) -> None:
+        self._known = known
+        self._waiting: list[Texts] = []
+        self.messages: list[Messages] = [no_messages()]
+        self.contents: list[Array] = [np.zeros((0, DIGEST_BYTES), np.uint8)]
+        """Hashes (sha256) of received contents, one row of bytes each."""
+
+    def add(self, texts: Texts) -> None:
+        """Add lines, whose hashes are valid.
+
+        Raises:
+            NeedsRowReader: bytes that are not understood here.
+        """
+        if texts.is_fresh:
+            self.decode()
+        self._waiting.append(texts)
+        if sum(len(each.is_wire) for each in self._waiting) > MAX_RANGE:
+            raise NeedsRowReader("many lines that need each other")
+        if not any(each.packed for each in self._waiting):
+            self.decode()
+
+    def decode(self) -> None:
+        """Decode the lines that wait.
+
+        Raises:
+            NeedsRowReader: bytes that are not understood here.
+        """
+        waiting, self._waiting = self._waiting, []
+        if not waiting:
+            return
+        columns = zip(*waiting, strict=True)
+        _, packed, plain, wires, received_lines, hash_lists = columns
+        texts = _unpacked([*chain(*packed)], [*chain(*plain)])
+        wire = np.flatnonzero(np.concatenate(wires))
+        received = np.flatnonzero(np.concatenate(received_lines))
+        hashes = [*chain(*hash_lists)]
+        places = self._known.places(hashes, texts.bytes_of()[wire])
+        new = places < 0
+        contents, is_known = self._known.contents(texts, wire, places, received)
+        skipped = np.append(wire[~new], received[is_known])
+        found = messages_of(texts, wire[new], received[~is_known], skipped, self._known.ids)
+        contents[~is_known] = found.contents
+        self.messages.append(self._known.with_known(found.messages, places))
+        self.contents.append(contents)
+        self._known.add([*compress(hashes, new)], found)
+
+
+def _unpacked(texts: list[str], payloads: list[bytes]) -> Unpacked:
     """The bytes of lines, which are all packed or all as they are."""
-    texts = [each for each in packed if each is not None]
-    payloads = [each for each in plain if each is not None]
     if texts and payloads:
         raise NeedsRowReader("packed bytes beside others")
     found = unpacked(texts) if texts else whole(payloads)

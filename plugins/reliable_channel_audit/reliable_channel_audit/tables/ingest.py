@@ -199,7 +199,7 @@ def read_part(participant: Participant, path: Path, known: Known) -> ReadPart:
     """Return the content of a journal file, as columns if possible, otherwise from rows."""
     with uncollected():
         try:
-            part = gathered_part(path, known.ids, known.words, known)
+            part = gathered_part(path, known)
             line = Reading(participant.channel_id, participant.participant_id).line(part.opened)
             if line.event != OPENED:
                 raise NeedsRowReader("not the beginning of a journal")

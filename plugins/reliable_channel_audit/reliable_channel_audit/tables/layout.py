@@ -31,6 +31,8 @@ MAX_DAYS: Final = 40
 put into the first day."""
 MAX_NAME: Final = 200
 """Maximum length of an encoded channel id in a path. A longer one becomes its hash."""
+MIN_PACKED: Final = 1_000
+"""Minimum number of rows of a table that is compressed."""
 DAY_MS: Final = 86_400_000
 _PLACE: Final = {"participant_id": NAME, "line": WHOLE}
 """In whose journal a row stands, and in which line of the part, from 1."""
@@ -188,29 +190,34 @@ def write(path: Path, table: pa.Table) -> None:
     names = [field.name for field in table.schema if field.type == NAME]
     steady = {name: "DELTA_BINARY_PACKED" for name in _STEADY if name in table.column_names}
     digests = {field.name for field in table.schema if field.type == DIGEST}
-    # Hashes do not become smaller, and would be looked at in vain.
-    compression = {name: "none" if name in digests else "zstd" for name in table.column_names}
+    # Hashes do not become smaller, and a codec for each column of a small table costs more time
+    # than all else.
+    plain = set(table.column_names) if table.num_rows < MIN_PACKED else digests
+    compression = {name: "none" if name in plain else "zstd" for name in table.column_names}
     unfinished = path.with_name(f".{path.name}.tmp")
-    pq.write_table(
-        table,
-        unfinished,
-        compression=compression,
-        use_dictionary=names,
-        column_encoding=steady,
-        write_statistics=[name for name in ("at_ms", "lamport_timestamp") if name in steady],
-        store_schema=False,
-    )
-    Path(unfinished).replace(path)
+    with pa.OSFile(str(unfinished), "wb") as file:
+        pq.write_table(
+            table,
+            file,
+            compression=compression,
+            use_dictionary=names,
+            column_encoding=steady,
+            write_statistics=[name for name in ("at_ms", "lamport_timestamp") if name in steady],
+            store_schema=False,
+        )
+    unfinished.replace(path)
 
 
 def read(paths: Sequence[Path], kind: str, columns: Sequence[str] | None = None) -> pa.Table:
     """Return the rows in files of a kind, in the order of journal lines."""
     schema = SCHEMAS[kind]
     wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
-    tables = [
-        pq.ParquetFile(path, read_dictionary=_names_of(schema)).read(columns=wanted.names)
-        for path in paths
-    ]
+    names = _names_of(schema)
+    tables = []
+    for path in paths:
+        with pa.OSFile(str(path)) as file:
+            found = pq.ParquetFile(file, read_dictionary=names)
+            tables.append(found.read(columns=wanted.names, use_threads=False))
     if not tables:
         return wanted.empty_table()
     table = pa.concat_tables(_plain(each, wanted) for each in tables).unify_dictionaries()

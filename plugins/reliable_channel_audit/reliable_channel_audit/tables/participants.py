@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from ..columns.fast_facts import facts_of_parts
 from ..columns.gathered import Gathered, gathered_part, joined
-from ..columns.messages import Ids, rows_of
+from ..columns.known import Known as Copies
+from ..columns.messages import rows_of
 from ..columns.wire import NeedsRowReader
 from ..facts import Acknowledgement, Delivery, Dispatch, Fact, facts_of, uncollected
 from ..journals import DAMAGE, Participant, in_order
@@ -120,20 +121,20 @@ def _by_columns(
     if odd := next((row["left_to_rows"] for row in rows if row["left_to_rows"]), None):
         raise NeedsRowReader(odd)
     by_path = {row["path"]: row for row in rows}
-    ids, words = Ids(), Ids()
+    copies = Copies()
     parts: list[Gathered] = []
     live = []
     for path in participant.paths:
         if path in by_path:
             tables = tables_in(by_path[path], directory)
-            parts.append(part_from(by_path[path], tables, ids, words))
+            parts.append(part_from(by_path[path], tables, copies.ids, copies.words))
         else:
-            parts.append(gathered_part(Path(path), ids, words))
+            parts.append(gathered_part(Path(path), copies))
             live.append(tables_of(parts[-1], participant.participant_id))
     opened, life = joined(participant, parts)
     found = facts_of_parts(participant, opened, life, settle_ms=settle_ms)
     is_out = ~life.wire.is_in
-    kinds = map(list(words).__getitem__, life.wire.source[is_out].tolist())
+    kinds = map(list(life.words).__getitem__, life.wire.source[is_out].tolist())
     sent = _sent(zip(rows_of(life.wire.message_hash[is_out]), kinds, strict=True))
     told = acknowledged(participant, _waits(life))
     return Known(participant, found.few, {found.whose: life.hours}, sent, told, list(rows), live)

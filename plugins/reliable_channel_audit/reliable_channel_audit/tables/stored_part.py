@@ -74,9 +74,11 @@ class _Numbered:
 
     def _few(self, codes: Whole, texts: Sequence[str], absent: Array | None = None) -> pa.Array:
         """Codes as text with few values; null where absent."""
-        values, indices = np.unique(codes, return_inverse=True)
-        names = pa.array([texts[value] if value >= 0 else "" for value in values.tolist()])
-        taken = pa.array(indices.astype(np.int32), mask=absent)
+        is_used = np.zeros(len(texts) + 1, bool)
+        is_used[codes] = True  # the last stands for -1
+        values = np.flatnonzero(is_used).tolist()
+        names = pa.array([texts[each] if each < len(texts) else "" for each in values])
+        taken = pa.array((np.cumsum(is_used, dtype=np.int32) - 1)[codes], mask=absent)
         return pa.DictionaryArray.from_arrays(taken, names.cast(pa.string()))
 
     def _deliveries(self) -> dict[str, Any]:
