@@ -73,8 +73,6 @@ class Draft:
     message: Message
     """Fixed part of the message, without causal history, bloom filter and repair requests."""
     history: History
-    has_filter: bool
-    """True if the message leaves with a bloom filter."""
     signature: bytes
     """Signature of the encoded fixed part, empty in a channel without signatures."""
     size_bytes: int

@@ -98,8 +98,6 @@ class Message:
     """Root of the sender's log for comparison, used only in sync messages of this SDK."""
     reconciling: Reconciling | None = None
     """Data to reconcile logs, used only in sync messages of this SDK."""
-    is_tuned: bool = False
-    """True if the sender tunes itself and adds a filter only for other implementations."""
 
     @property
     def kind(self) -> MessageKind | None:

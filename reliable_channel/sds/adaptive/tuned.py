@@ -75,6 +75,9 @@ class TunedSender(Sender):
     def __init__(self, state: TunedState) -> None:
         super().__init__(state)
         self._tuner, self._frontier = state.tuner, state.frontier
+        # DIVERGES: LIP 109 has a filter in each message. References acknowledge messages without
+        # one, and js-waku reads a message that has none.
+        self._has_filters = state.profile.refers_to_syncs
 
     def dispatched(self, message_id: str, now_ms: int, retrieval_hint: bytes | None = None) -> None:
         """Plan the copies of an own message that was sent for the first time."""
@@ -88,15 +91,14 @@ class TunedSender(Sender):
     def _draft(
         self, message_id: str, lamport: int, content: bytes, now_ms: int
     ) -> tuple[Draft, Assembled]:
+        self._frontier.is_long = self._tuner.suits_others(now_ms)
         made = super()._draft(message_id, lamport, content, now_ms)
         self._frontier.sent()
         return made
 
-    def _wants_filter(self, now_ms: int) -> bool:
-        # DIVERGES: LIP 109 has a filter in each message. Here it has full size, or is left out
-        # where nobody else was heard; js-waku never delivers a message with a shorter one.
-        self._frontier.is_long = self._tuner.wants_filter(now_ms)
-        return self._frontier.is_long
+    def _sync(self, message_id: str, lamport: int, now_ms: int) -> bytes:
+        self._frontier.is_long = self._tuner.sync_suits_others(now_ms)
+        return super()._sync(message_id, lamport, now_ms)
 
     def _asked(self, requests: Sequence[HistoryEntry], message_id: str, now_ms: int) -> None:
         super()._asked(requests, message_id, now_ms)
