@@ -75,6 +75,8 @@ __all__ = ["MAX_REDUNDANCY", "LightClient"]
 MAX_REDUNDANCY: Final = 8
 STORES: Final = 3
 """Number of Stores that are queried for a message before the message counts as missing."""
+UNREGISTERS_EVERY_S: Final = 1.0
+"""Time (s) in which ended subscriptions are collected, because a peer serves few filter requests."""
 UNREGISTER_S: Final = 1.0
 """Maximum time (s) for requests that end subscriptions. If no request reaches a peer, the peer
 removes the subscription later."""
@@ -216,10 +218,10 @@ class LightClient:
             await self._stack.aclose()  # the block's exception goes on as it is
 
     async def _end_subscriptions(self) -> None:
-        """Tell peers the end of subscriptions. Those that end meanwhile go together, as a peer
-        serves few filter requests."""
+        """Tell peers the end of subscriptions from time to time, for ever."""
         while True:
             await self._subscriptions.ended()
+            await anyio.sleep(UNREGISTERS_EVERY_S)
             await self._unregister()
 
     async def _unregister(self) -> None:

@@ -126,8 +126,11 @@ class TunedReceiver(Receiver):
     ) -> None:
         super()._review(message, profile, sent_at_ns, now_ms)
         if message.sender_id != self._state.sender_id:
+            is_first = not self._tuner.observations.heard
             participants = len(self._state.participants)
             self._tuner.heard(message, sent_at_ns, now_ms, participants)
+            if is_first and self._state.outgoing_buffer.entries:  # it may lack these
+                self._state.sync_timer.prompt(now_ms)
         self._frontier.heard(message.causal_ids, message.sender_id)
 
     def _acknowledged(self, message_id: str, now_ms: int) -> None:

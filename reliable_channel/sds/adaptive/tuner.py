@@ -176,8 +176,14 @@ class Tuner:
         return due
 
     def retry_ms(self, message: Unacknowledged) -> int:
-        """Return the time of the next retry, by the retry policy of a self-tuning participant."""
+        """Return the time of the next retry, by the retry policy of a self-tuning participant.
+
+        A participant that has heard no other one retries three times, and then in documented
+        intervals.
+        """
         observations = self.observations
+        if not observations.heard and message.attempts > law.EQUAL_RETRIES:
+            return message.interval_ms
         return law.retry_ms(
             *(observations.measured(), message.attempts),
             *(observations.copies(), message.interval_ms),

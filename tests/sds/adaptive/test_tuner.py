@@ -151,6 +151,17 @@ def test_who_hears_no_copy_asks_and_is_answered() -> None:
     assert net.received("p4") == [b"hello"]
 
 
+def test_a_message_that_nobody_hears_is_seldom_repeated_and_soon_known_to_the_first() -> None:
+    net = Net(("ada",))
+    net.send("ada", "hello")
+    net.run(50_000)
+    retries = [at_ms for at_ms, _, sent in net.sent if sent.kind is OutgoingKind.RETRY]
+    assert len(retries) == 4 and retries[2] - net.sent[0][0] < 5_000
+    net.cores["bob"] = net.core("bob")
+    net.run(8_000)
+    assert net.received("bob") == [b"hello"]
+
+
 @pytest.mark.conformance("AUTO-FILTER")
 def test_messages_have_no_filter_and_few_references() -> None:
     net = Net(("ada", "bob"))
