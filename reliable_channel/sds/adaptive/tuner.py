@@ -132,8 +132,10 @@ class Tuner:
     # -- what is sent ------------------------------------------------------------------------------
 
     def suits_others(self, now_ms: int) -> bool:
-        """Return True if the next message has as many references as documented, because
-        participants that do not tune themselves were heard."""
+        """Return True if the next message has as many references as documented.
+
+        Participants that do not tune themselves need them.
+        """
         foreign_ms = self._foreign_ms
         self._since_foreign += 1
         is_recent = foreign_ms is not None and (
@@ -143,8 +145,10 @@ class Tuner:
         return self._has_filters or is_recent
 
     def sync_suits_others(self, now_ms: int) -> bool:
-        """Return True if the next sync has as many references as documented. Beside others one a
-        documented interval does, as their own syncs come no sooner."""
+        """Return True if the next sync has as many references as documented.
+
+        Beside other participants only one sync in each documented interval has.
+        """
         is_spared = 0 <= now_ms - self._long_sync_ms < self._options.sync_min_interval_ms
         if not self.suits_others(now_ms) or (is_spared and not self._has_filters):
             return False
