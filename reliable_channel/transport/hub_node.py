@@ -51,9 +51,9 @@ CHECKED_EVERY: Final = 10
 """Number of reads of a shard after which one topic is read alone, to check that the node serves
 it."""
 UNREAD: Final = 8
-"""Number of own messages after which the lane with most of them is read at once. After twice as many
-own messages, further messages wait. With `MAX_REQUESTS` more messages being sent, all of them still
-fit into a node's cache."""
+"""Number of own messages after which the lane with most of them is read at once. After twice as
+many own messages, further messages wait. With `MAX_REQUESTS` more messages being sent, all of them
+still fit into a node's cache."""
 MAX_TOPICS: Final = 100
 """Maximum number of content topics in one request (12/WAKU2-FILTER)."""
 UNSUBSCRIBES_EVERY_S: Final = 1.0

@@ -76,7 +76,7 @@ MAX_REDUNDANCY: Final = 8
 STORES: Final = 3
 """Number of Stores that are queried for a message before the message counts as missing."""
 UNREGISTERS_EVERY_S: Final = 1.0
-"""Time (s) in which ended subscriptions are collected, because a peer serves few filter requests."""
+"""Time (s) in which ended subscriptions are collected. A peer serves few filter requests."""
 UNREGISTER_S: Final = 1.0
 """Maximum time (s) for requests that end subscriptions. If no request reaches a peer, the peer
 removes the subscription later."""

@@ -89,7 +89,7 @@ class Tuner:
         self.observations.heard = participants
         if sent_at_ns is not None:
             self.observations.delays.add(now_ms - sent_at_ns // 1_000_000)
-        if message.bloom_filter:  # one that tunes itself sends none
+        if message.bloom_filter:  # a participant that tunes itself sends none
             self._foreign_ms, self._since_foreign = now_ms, 0
         if message.kind is MessageKind.SYNC:
             self._since_foreign += 1
