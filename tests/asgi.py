@@ -34,21 +34,25 @@ def app_of(answer: Answer) -> App:
     return app
 
 
-async def request_of(scope: Scope, receive: Receive) -> httpx.Request:
+def head_of(scope: Scope, body: bytes = b"") -> httpx.Request:
     host, port = scope["server"]
     url = httpx.URL(scheme=scope["scheme"], host=host, port=port)
     query = b"?" + scope["query_string"] if scope["query_string"] else b""
-    body, more = b"", True
-    while more:
-        event = await receive()
-        body += event.get("body", b"")
-        more = event.get("more_body", False)
     return httpx.Request(
         scope["method"],
         url.copy_with(raw_path=scope["raw_path"] + query),
         headers=scope["headers"],
         content=body or None,
     )
+
+
+async def request_of(scope: Scope, receive: Receive) -> httpx.Request:
+    body, more = b"", True
+    while more:
+        event = await receive()
+        body += event.get("body", b"")
+        more = event.get("more_body", False)
+    return head_of(scope, body)
 
 
 async def serve(response: httpx.Response, send: Send) -> None:

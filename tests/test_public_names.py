@@ -24,7 +24,6 @@ SOURCE = Path(reliable_channel.__file__)
 PACKAGES = [reliable_channel, diagnostics, errors, events, options, waku]
 PUBLIC = [(package, name) for package in PACKAGES for name in package.__all__]
 each_package = pytest.mark.parametrize("package", PACKAGES, ids=lambda p: p.__name__)
-each_name = pytest.mark.parametrize(("package", "name"), PUBLIC, ids=lambda value: str(value))
 
 
 @each_package
@@ -35,25 +34,23 @@ def test_names_are_sorted_and_there_once(package: ModuleType) -> None:
     assert len(set(names)) == len(names)
 
 
-@each_name
-def test_every_name_is_there_and_described(package: ModuleType, name: str) -> None:
-    value = getattr(package, name)
-    if inspect.isclass(value) or inspect.isfunction(value):
-        documentation = value.__doc__ or ""
-        # A dataclass without a docstring is given its signature for one.
-        assert documentation.strip()
-        assert not documentation.startswith(f"{name}(")
+def test_every_name_is_there_and_described() -> None:
+    for package, name in PUBLIC:
+        value = getattr(package, name)
+        if inspect.isclass(value) or inspect.isfunction(value):
+            documentation = value.__doc__ or ""
+            # A dataclass without a docstring is given its signature for one.
+            assert documentation.strip(), name
+            assert not documentation.startswith(f"{name}(")
 
 
-@each_name
-def test_every_public_method_is_described(package: ModuleType, name: str) -> None:
-    value = getattr(package, name)
-    if not inspect.isclass(value):
-        return
-    for attribute, member in vars(value).items():
-        function = member.fget if isinstance(member, property) else member
-        if not attribute.startswith("_") and inspect.isfunction(function):
-            assert inspect.getdoc(function), f"{name}.{attribute}"
+def test_every_public_method_is_described() -> None:
+    for package, name in PUBLIC:
+        value = getattr(package, name)
+        for attribute, member in vars(value).items() if inspect.isclass(value) else ():
+            function = member.fget if isinstance(member, property) else member
+            if not attribute.startswith("_") and inspect.isfunction(function):
+                assert inspect.getdoc(function), f"{name}.{attribute}"
 
 
 @pytest.mark.parametrize("event", get_args(AnyEvent), ids=lambda event: event.__name__)

@@ -16,16 +16,16 @@ class ExitCode(IntEnum):
         code.meaning = meaning
         return code
 
-    DONE = 0, "done; also `listen`, `chat`, `peer` and `node` after SIGTERM"
-    FAILED = 1, "the answer is no: not acknowledged, a promise broken, logs that differ"
-    USAGE = 2, "wrong usage: an unknown flag, a value outside its limits, an unusable message"
-    NO_NODE = 3, "no node: it does not answer, or took no message in time"
-    UNUSABLE = 4, "something on this machine cannot be used: state, file, port, key, plugin"
-    UNKNOWN = 5, "unknown: the promises could not be judged, or nothing was measured"
-    DEFECT = 70, "a defect of this program; the traceback says where"
-    INTERRUPTED = 130, "interrupted (Ctrl-C)"
-    CUT_OFF = 141, "standard output was closed, as by `head`"
-    TERMINATED = 143, "`send`, `demo`: SIGTERM came before the result"
+    DONE = 0, "success; also for `listen`, `chat`, `peer` and `node` after SIGTERM"
+    FAILED = 1, "a negative result: not acknowledged, a promise broken, or logs that differ"
+    USAGE = 2, "wrong usage: an unknown flag, a value outside its limits, or an unusable message"
+    NO_NODE = 3, "no node answered, or no node took the message in time"
+    UNUSABLE = 4, "a file, port, key or plugin on this machine cannot be used"
+    UNKNOWN = 5, "no result: the promises could not be judged, or nothing was measured"
+    DEFECT = 70, "this program has a defect; the traceback says where"
+    INTERRUPTED = 130, "Ctrl-C interrupted the command"
+    CUT_OFF = 141, "a program such as `head` closed standard output"
+    TERMINATED = 143, "`send` or `demo` received SIGTERM before the result"
 
 
 @cache

@@ -77,8 +77,8 @@ _CONTENT, _SYNC, _EPHEMERAL = MessageKind.CONTENT, MessageKind.SYNC, MessageKind
 
 @value
 class Message:
-    """SDS message. `None` means an absent field, which differs from an empty one except in the
-    `nim` dialect."""
+    """Message of SDS, with the fields of all dialects. `None` means an absent field, which differs
+    from an empty one except in the `nim` dialect."""
 
     sender_id: str
     message_id: str
@@ -98,8 +98,6 @@ class Message:
     """Root of the sender's log for comparison, used only in sync messages of this SDK."""
     reconciling: Reconciling | None = None
     """Data to reconcile logs, used only in sync messages of this SDK."""
-    is_tuned: bool = False
-    """True if the sender tunes itself and adds a filter only for other implementations."""
 
     @property
     def kind(self) -> MessageKind | None:

@@ -1,4 +1,4 @@
-"""Sending (LIP 109, Send Message, Periodic Sync Message and Ephemeral Messages)."""
+"""Sending of messages (LIP 109, Send Message, Periodic Sync Message and Ephemeral Messages)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -43,8 +43,9 @@ class Sender:
     """Sender of one participant's messages."""
 
     is_tuned: ClassVar[bool] = False
-    """True if the messages show that this participant tunes itself, and sends syncs only when
-    needed."""
+    """True if this participant tunes itself, and sends syncs only when needed."""
+    _has_filters = True
+    """True if messages have a bloom filter."""
 
     def __init__(self, state: ChannelState) -> None:
         setup = state.setup
@@ -206,11 +207,11 @@ class Sender:
         if entry is not None and isinstance(entry.data, bytes):
             return entry.data, False
         fixed, history = draft.message, bytes(draft.history)
-        due, wants_filter = self._requests(now_ms), draft.has_filter
+        due, has_filters = self._requests(now_ms), self._has_filters
         if bloom_filter is None:
             bloom_filter = bytes(state.bloom_filter)
         # `send` left room for the filter, unless the options were others then.
-        for requests, has_filter in ((due, wants_filter), ((), wants_filter), ((), False)):
+        for requests, has_filter in ((due, has_filters), ((), has_filters), ((), False)):
             message = Message(
                 fixed.sender_id,
                 message_id,
@@ -219,7 +220,6 @@ class Sender:
                 bloom_filter=bloom_filter if has_filter else None,
                 repair_request=requests,
                 content=fixed.content,
-                is_tuned=self.is_tuned and has_filter,
             )
             data = state.profile.codec.assemble(message, history)
             if self._signing is not None:
@@ -246,7 +246,7 @@ class Sender:
             return logged.key if logged else (0, entry.message_id)
 
         for entry in sorted(state.outgoing_buffer, key=place):
-            entry.data = self._drafted(bytes(entry.data), now_ms)
+            entry.data = self._drafted(bytes(entry.data))
             if not entry.attempts:
                 data = self._ready(entry.data, now_ms)
                 state.broadcast(OutgoingKind.CONTENT, entry.message_id, data)
@@ -255,21 +255,21 @@ class Sender:
         self, message_id: str, lamport: int, content: bytes, now_ms: int
     ) -> tuple[Draft, Assembled]:
         """Fix what is to be fixed of a message."""
-        state, has_filter = self._state, self._wants_filter(now_ms)
+        state = self._state
         message = Message(state.sender_id, message_id, state.channel_id, lamport, content=content)
         history = state.causal_tail.encoded()
         data = state.profile.codec.assemble(message, history)
         signature = b"" if self._signing is None else self._signing.sign(signed_text(data))
         if signature:
             data = with_signature(data, signature)
-        length = len(data) + (self._filter_bytes if has_filter else 0)
+        length = len(data) + (self._filter_bytes if self._has_filters else 0)
         if length > state.options.max_message_bytes:
             raise self._too_long(content, length, hint=LONGER)
         shared = self._histories.share(history)
-        draft = Draft(self, message, shared, has_filter, signature, len(data))
+        draft = Draft(self, message, shared, signature, len(data))
         return draft, Assembled(data, history)
 
-    def _drafted(self, data: bytes, now_ms: int) -> bytes | Draft:
+    def _drafted(self, data: bytes) -> bytes | Draft:
         """An encoded message as a draft; as it is where this dialect cannot read it."""
         codec = self._state.profile.codec
         try:
@@ -291,7 +291,7 @@ class Sender:
         if self._signing is not None:
             signature = self._signing.sign(signed_text(codec.assemble(fixed, history)))
         shared = self._histories.share(history)
-        return Draft(self, fixed, shared, self._wants_filter(now_ms), signature, len(data))
+        return Draft(self, fixed, shared, signature, len(data))
 
     def _ready(self, data: SupportsBytes, now_ms: int) -> bytes | Draft:
         """A message for its owner, who has a draft leave."""
@@ -301,16 +301,14 @@ class Sender:
 
     def _sync(self, message_id: str, lamport: int, now_ms: int) -> bytes:
         state, requests = self._state, self._requests(now_ms)
-        has_filter = self._wants_filter(now_ms)
         message = Message(
             state.sender_id,
             message_id,
             state.channel_id,
             lamport,
-            bloom_filter=bytes(state.bloom_filter) if has_filter else None,
+            bloom_filter=bytes(state.bloom_filter) if self._has_filters else None,
             repair_request=requests,
             log_root=self._root(now_ms),
-            is_tuned=self.is_tuned and has_filter,
         )
         history = state.causal_tail.encoded(is_sync=True)
         data = self._signed(state.profile.codec.assemble(message, history))
@@ -323,12 +321,8 @@ class Sender:
         """What a bloom filter adds to a message."""
         codec, message = self._state.profile.codec, Message("", "", "", 0)
         words = bytes(self._state.bloom_filter)
-        whole = replace(message, bloom_filter=words, is_tuned=self.is_tuned)
+        whole = replace(message, bloom_filter=words)
         return len(codec.assemble(whole, b"")) - len(codec.assemble(message, b""))
-
-    def _wants_filter(self, now_ms: int) -> bool:
-        """Return True if the next message has a bloom filter."""
-        return True
 
     def _asked(self, requests: Sequence[HistoryEntry], message_id: str, now_ms: int) -> None:
         """Take note that a message asks for others."""

@@ -12,10 +12,10 @@ therefore limits the number of missing ids. Further ids are *queued* and become 
 missing message that is not found in time is *lost*. Messages that wait for a lost message are
 delivered without the lost message, and name it.
 
-**Joining.** A participant that joins a running channel cannot distinguish lost messages from
-messages before its join. For a while, unknown ids are *presumed* historic: the
-participant searches the messages with these ids, but no message waits for them. A presumed message
-that is not found, or was sent before the join, becomes *historic*.
+**Joining.** A participant that joins a running channel cannot distinguish a lost message from an
+earlier message. For a while, unknown ids are *presumed* historic, so they are searched, but no
+message waits for them. A presumed message that is not found, or was sent before the join, becomes
+*historic*.
 
 **Here.** A message that arrives is *delivered* if each of its dependencies is delivered, lost or
 historic. A message with any other dependency is *parked*. A full buffer drops a parked message,
@@ -162,7 +162,7 @@ for _state in State:
 
 
 OnTransition = Callable[[str, Trigger], None]
-"""Function that is called at each transition of a message: `TransitionCheck` or `unchecked`."""
+"""Function that is called at each transition of a message, `TransitionCheck` or `unchecked`."""
 
 
 def unchecked(message_id: str, event: Trigger) -> None:

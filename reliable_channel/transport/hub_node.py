@@ -30,8 +30,7 @@ __all__ = ["HubNode", "ReadBy", "TopicReader"]
 _log: Final = logging.getLogger("reliable_channel")
 
 ReadBy = Literal["relay", "shard", "filter"]
-"""API of a subscription: a content topic or a static shard by relay, or a content topic by
-filter."""
+"""API of a subscription, which is a content topic or a static shard by relay, or a filter."""
 _Key = tuple[ReadBy, str, str | None]
 """API, shard, and the content topic of a lane that reads a single one."""
 MIN_INTERVAL_MS: Final = 10
@@ -52,9 +51,9 @@ CHECKED_EVERY: Final = 10
 """Number of reads of a shard after which one topic is read alone, to check that the node serves
 it."""
 UNREAD: Final = 8
-"""Number of own messages after which their lanes are read at once. After twice as many own
-messages, further messages wait. With `MAX_REQUESTS` more messages being sent, all of them still fit
-into a node's cache."""
+"""Number of own messages after which the lane with most of them is read at once. After twice as
+many own messages, further messages wait. With `MAX_REQUESTS` more messages being sent, all of them
+still fit into a node's cache."""
 MAX_TOPICS: Final = 100
 """Maximum number of content topics in one request (12/WAKU2-FILTER)."""
 UNSUBSCRIBES_EVERY_S: Final = 1.0
@@ -76,7 +75,7 @@ class TopicReader:
         self._came = Notifier()
 
     async def read(self) -> list[WakuMessage]:
-        """Wait for messages. An empty list shows that the node answers.
+        """Wait for messages of the content topic. An empty list shows that the node answers.
 
         Raises:
             WakuError: the node does not answer, or has forgotten the subscription.
@@ -262,9 +261,8 @@ class HubNode:
         lane.unechoed += 1
         self._unread += 1
         if self._unread >= UNREAD:
-            for lane in self._lanes.values():
-                if lane.unread:
-                    lane.looks_at_s = 0.0
+            fullest = max(self._lanes.values(), key=lambda lane: lane.unread)
+            fullest.looks_at_s = 0.0
             self._changed.notify()
         if self._unread >= 2 * UNREAD:
             await self._looked.wait(RETRY_S)

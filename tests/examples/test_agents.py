@@ -11,6 +11,7 @@ from mcp import Client
 
 from examples.agents.agent import INSTRUCTIONS, make_server
 from pytest_reliable_channel.channels import Channels, Participant
+from tests.slow import slow
 
 pytestmark = pytest.mark.anyio
 NAMES = ("ann", "ben", "cid", "dot", "eva")
@@ -63,7 +64,7 @@ class Mind:
                 await self.call(client, "answer", id=told["id"], text=f"to {told['text']}")
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("seed", [0, *slow(1)])
 async def test_five_agents_lose_nothing_and_double_nothing(
     seed: int, channels: Channels, virtual_time: None
 ) -> None:

@@ -46,6 +46,7 @@ from tests.sds.world import (
     participant,
     send,
 )
+from tests.slow import slow
 
 from .cost import calls, peak_bytes
 from .test_protobuf import varint
@@ -156,7 +157,7 @@ def test_what_stands_before_such_an_entry_is_taken_and_another_bundle_is_too() -
 
 
 @pytest.mark.usefixtures("states_unchecked")
-@pytest.mark.parametrize("names", [1, 1_000])
+@pytest.mark.parametrize("names", [*slow(1), 1_000])
 def test_all_senders_together_have_so_many_messages_opened_in_a_second(names: int) -> None:
     bob, size, total, seconds = auto(), len(new(1)), 0, 4
     for second in range(seconds):

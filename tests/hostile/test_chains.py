@@ -7,6 +7,7 @@ import pytest
 from reliable_channel.sds import Outcome, SdsProtocol
 from reliable_channel.sds.events import MessageLost, MessageReceived
 from tests.sds.world import MINUTE, NOW_MS, delivered, events, forge, participant
+from tests.slow import slow
 
 from .cost import calls
 
@@ -32,7 +33,7 @@ def honest(core: SdsProtocol, now_ms: int) -> None:
 
 
 @pytest.mark.parametrize("backwards", [False, True])
-@pytest.mark.parametrize("length", [2_000, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("length", [2_000, *slow(10_000)])
 def test_a_long_chain_is_released_in_order(length: int, backwards: bool) -> None:
     bob = participant("bob")
     numbers = range(1, length)

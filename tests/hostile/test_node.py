@@ -180,29 +180,18 @@ async def test_a_dripping_node_is_named_and_one_beside_it_brings_honest_messages
             assert states[1] == "healthy" and states[0] != "healthy"
 
 
-class Turncoat(Line):
-    """A node that begins to drip."""
-
-    drips = False
-
-    async def answer(self, request: httpx.Request) -> httpx.Response:
-        if self.drips:
-            return httpx.Response(200, stream=Drops())
-        return await super().answer(request)
-
-
 async def test_a_dripping_node_that_is_alone_is_told_as_an_outage(virtual_time: None) -> None:
     async with line() as it:
-        turncoat = Turncoat()
+        turncoat = Line()
         turncoat.connect(it.node)
         alice = make_channel(over(it), "alice", options=QUICK)
         bob = make_channel(over(turncoat), "bob", options=QUICK)
         async with alice, listening(bob) as told:
-            turncoat.drips = True
+            turncoat.disturbance = lambda request: httpx.Response(200, stream=Drops())
             degraded = await told.first(TransportDegraded, within_s=120)
             assert "no whole answer in 10 s" in degraded.reason
             await alice.send(b"honest")
-            turncoat.drips = False
+            turncoat.disturbance = None
             await told.until(lambda: told.contents == [b"honest"], within_s=120)
 
 

@@ -22,6 +22,7 @@ from reliable_channel.sds.message import Message
 from reliable_channel.sds.restoring import TABLES
 from reliable_channel.sds.signing import Signing, check_signature
 from reliable_channel.state import Identity, MemoryStateStore
+from tests.slow import slow
 
 from .test_signing import Seals
 from .world import (
@@ -114,7 +115,7 @@ class KeptDriver(Driver):
 def fixed(data: bytes) -> Message:
     """An own message without what is true only when it leaves."""
     codec = CODEC if CODEC.recognises(data) else NIM.codec
-    return replace(codec.decode(data), bloom_filter=None, repair_request=(), is_tuned=False)
+    return replace(codec.decode(data), bloom_filter=None, repair_request=())
 
 
 def remembered(core: SdsProtocol) -> dict[str, Any]:
@@ -142,9 +143,7 @@ def remembered(core: SdsProtocol) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("profile", [SPEC, NIM], ids=lambda profile: profile.name)
-@pytest.mark.parametrize(
-    "seed", [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 15))]
-)
+@pytest.mark.parametrize("seed", [*range(6), *slow(*range(6, 15))])
 def test_restarts_at_any_time_break_no_promise(seed: int, profile: WireProfile) -> None:
     names = ["alice", "bob", "carol"]
     random = Random(seed)
@@ -531,8 +530,7 @@ def test_a_smaller_cache_after_a_restart_loses_no_own_message() -> None:
         assert all(len(bytes(entry.data)) > 300 for entry in again.outgoing_buffer)
 
 
-def test_long_messages_come_back_whether_or_not_they_have_a_filter() -> None:
-    """`self_tuning` leaves the filter out until another implementation is heard."""
+def test_long_messages_without_a_filter_come_back() -> None:
     kept, bob = Kept("alice", self_tuning=True), participant("bob")
     alice, sent = kept.begin(), {}
     for number in range(40):
@@ -542,8 +540,8 @@ def test_long_messages_come_back_whether_or_not_they_have_a_filter() -> None:
         sent[own.message_id] = own.data
         alice.dispatched(own.message_id, NOW_MS)
         kept.write(alice)
-    has_filter = [CODEC.decode(data).bloom_filter is not None for data in sent.values()]
-    assert (has_filter[0], has_filter[-1]) == (False, True)
+    references = [len(CODEC.decode(data).causal_history) for data in sent.values()]
+    assert references[19] < 5 and references[-1] == 40
     again = kept.begin()
     assert {each.message_id: fixed(bytes(each.data)) for each in again.outgoing_buffer} == {
         message_id: fixed(data) for message_id, data in sent.items()

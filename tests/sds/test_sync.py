@@ -18,6 +18,7 @@ from reliable_channel.sds.sync import (
     SyncTrigger,
     make_schedule,
 )
+from tests.slow import slow
 
 from .world import MINUTE, NOW_MS, SECOND, Weather, World, forge, give, participant, send
 
@@ -97,9 +98,7 @@ def test_js_wakus_draw_is_uniform_from_zero(heard: SyncTrigger, max_ms: int) -> 
 
 @pytest.mark.conformance("JS-SYNC-2")
 @pytest.mark.parametrize("seed", [1, 2, 3])
-@pytest.mark.parametrize(
-    "participants", [2, 10, 100, 1_000, pytest.param(10_000, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("participants", [2, 10, 100, 1_000, *slow(10_000)])
 def test_at_most_two_syncs_an_interval_whatever_the_size(participants: int, seed: int) -> None:
     intervals = 60
     sent = count_syncs(SuppressedSchedule, participants, intervals * INTERVAL_MS, seed)

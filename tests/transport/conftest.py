@@ -3,6 +3,7 @@
 import pytest
 
 from tests.channel.conftest import anyio_backend, pytest_collection_modifyitems, virtual_time
+from tests.slow import slow
 from waku.node.options import Behaviour
 
 from .nodes import Mode
@@ -10,8 +11,9 @@ from .nodes import Mode
 __all__ = ["anyio_backend", "mode", "pytest_collection_modifyitems", "virtual_time"]
 
 
-@pytest.fixture(params=[None, "nwaku", "go-waku"], ids=["ours", "nwaku", "go-waku"])
+@pytest.fixture(params=[None, "nwaku", *slow("go-waku")], ids=["ours", "nwaku", "go-waku"])
 def mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Behaviour | None:
-    """Runs a test over nodes that behave as ours, as nwaku and as go-waku do."""
+    """Runs a test over nodes that behave as ours, as nwaku and as go-waku do; the last of these in
+    `make test-slow`."""
     monkeypatch.setattr(Mode, "behave_as", request.param)
     return Mode.behave_as

@@ -22,6 +22,7 @@ from reliable_channel.transport.hub_node import (
 from reliable_channel.transport.polling import CACHE_CAPACITY
 from reliable_channel.transport.settings import WakuSettings
 from tests.channel.world import now_ns
+from tests.slow import slow
 from waku import WakuClient
 from waku.models import WakuMessage
 from waku.node.options import Behaviour
@@ -231,12 +232,15 @@ async def test_a_topic_that_closes_while_it_opens_again_stays_subscribed(
         assert it.asked("DELETE", "") == 0
 
 
-async def test_a_shard_is_read_each_second_beside_many_topics(virtual_time: None) -> None:
+@pytest.mark.parametrize("messages", [2, *slow(5)])
+async def test_a_shard_is_read_each_second_beside_many_topics(
+    messages: int, virtual_time: None
+) -> None:
     async with line() as it, hub_node(it) as node, AsyncExitStack() as stack:
         (whole,) = await opened(stack, it, node, ["/app/1/whole/proto"], pubsub_topic=STATIC_SHARD)
         topics = [f"/app/1/filtered-{number}/proto" for number in range(50)]
         await opened(stack, it, node, topics, service="light")
-        for _ in range(5):
+        for _ in range(messages):
             await anyio.sleep(33)
             there(it, "/app/1/whole/proto", b"after all", STATIC_SHARD)
             begun_s = anyio.current_time()

@@ -18,6 +18,7 @@ from reliable_channel.transport.connect import messaging_transport
 from reliable_channel.transport.messaging import DISPATCH_S, RENEWAL_S, MessagingTransport
 from reliable_channel.transport.settings import WakuSettings
 from tests.channel.world import now_ns
+from waku._asgi import Receive, Scope, Send
 from waku.client import CLIENT_ID_HEADER
 from waku.models import WakuMessage
 from waku.node import EmbeddedNode, NodeOptions
@@ -30,9 +31,11 @@ pytestmark = pytest.mark.anyio
 class OneReader(Line):
     """A line to a node that does not tell its readers apart, as logos-delivery."""
 
-    async def answer(self, request: httpx.Request) -> httpx.Response:
-        request.headers.pop(CLIENT_ID_HEADER, None)
-        return await super().answer(request)
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        unnamed = [
+            each for each in scope["headers"] if each[0] != CLIENT_ID_HEADER.lower().encode()
+        ]
+        await super().__call__({**scope, "headers": unnamed}, receive, send)
 
 
 @asynccontextmanager

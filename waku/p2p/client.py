@@ -75,9 +75,11 @@ __all__ = ["MAX_REDUNDANCY", "LightClient"]
 MAX_REDUNDANCY: Final = 8
 STORES: Final = 3
 """Number of Stores that are queried for a message before the message counts as missing."""
+UNREGISTERS_EVERY_S: Final = 1.0
+"""Time (s) in which ended subscriptions are collected. A peer serves few filter requests."""
 UNREGISTER_S: Final = 1.0
-"""Time (s) for which the end of a subscription waits for peers. If no request reaches a peer, the
-peer removes the subscription later."""
+"""Maximum time (s) for requests that end subscriptions. If no request reaches a peer, the peer
+removes the subscription later."""
 MAX_REFUSED: Final = 20
 """Maximum number of unreadable pushes on one connection before it is closed."""
 PATIENCE_S: Final = 180.0
@@ -201,6 +203,7 @@ class LightClient:
         self._stack.callback(tasks.cancel_scope.cancel)
         self._asker = Asker(self._keeper, tasks)
         tasks.start_soon(self._keeper.run)
+        tasks.start_soon(self._end_subscriptions)
         return self
 
     async def __aexit__(
@@ -209,7 +212,21 @@ class LightClient:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        await self._stack.aclose()  # the block's exception goes on as it is
+        try:
+            await self._unregister()
+        finally:
+            await self._stack.aclose()  # the block's exception goes on as it is
+
+    async def _end_subscriptions(self) -> None:
+        """Tell peers the end of subscriptions from time to time, for ever."""
+        while True:
+            await self._subscriptions.ended()
+            await anyio.sleep(UNREGISTERS_EVERY_S)
+            await self._unregister()
+
+    async def _unregister(self) -> None:
+        with anyio.move_on_after(UNREGISTER_S):
+            await self._subscriptions.unregister(self._keeper.peers)
 
     async def connect(self) -> ServicePeer:
         """Return a connected service peer, and dial a peer if necessary.
@@ -266,8 +283,9 @@ class LightClient:
         """Ask at least two peers to push messages of the topics. The returned stream yields
         `Pushed`, each message once.
 
-        Messages that pass while no peer is connected are in Store (see `SubscriptionRenewed`). If
-        no peer accepts the subscription and a peer answers 429, retry for three minutes.
+        Query Store for messages that passed while no peer was connected (see
+        `SubscriptionRenewed`). If no peer accepts the subscription and a peer answers 429, retry
+        for three minutes.
 
         Raises:
             ValueError: no content topic, or more than 100.
@@ -292,10 +310,6 @@ class LightClient:
                 yield outbox
             finally:
                 self._subscriptions.discard(subscription)
-                peers = self._keeper.peers
-                known = [(e, peers[e]) for e in subscription.peers if e in peers]
-                with anyio.move_on_after(UNREGISTER_S):
-                    await self._subscriptions.unregister(subscription, known)
 
     async def store(self, query: StoreQuery) -> StorePage:
         """Return one page of messages from a Store. The Stores take turns, but further pages come

@@ -4,7 +4,7 @@ is emitted once."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -88,6 +88,10 @@ class Subscriptions:
         """Content topics that a peer knows on a shard, with the number of their subscriptions."""
         self._gathering: WeakKeyDictionary[ServicePeer, _Registration] = WeakKeyDictionary()
         """What waits for a peer that another registration is on its way to."""
+        self._unneeded: dict[tuple[Entry, str], set[str]] = {}
+        """Content topics that a peer was not told the end of yet, by shard."""
+        self._is_unneeded = anyio.Event()
+        self._unregistering = anyio.Lock()
         self._watchdog: dict[tuple[Entry, str], SubscriptionWatchdog] = {}
         """Own messages that a peer should push, by shard."""
 
@@ -104,8 +108,11 @@ class Subscriptions:
         """Remove a subscription, which gets no more messages."""
         self._all.discard(subscription)
         for entry in subscription.peers:
-            self._watchdog.pop((entry, subscription.pubsub_topic), None)  # what it waited for
+            key = entry, subscription.pubsub_topic
+            self._watchdog.pop(key, None)  # what it waited for
             self._uncount(entry, subscription)
+            self._unneeded.setdefault(key, set()).update(subscription.content_topics)
+            self._is_unneeded.set()
         for topic in subscription.content_topics:
             self._by_topic[topic].remove(subscription)
             if not self._by_topic[topic]:
@@ -254,7 +261,7 @@ class Subscriptions:
         """Find peers that push no messages on a shard although they should. Return the peers that
         were not found before, with the evidence.
 
-        Such peers keep their subscriptions, and are used again as soon as they push a message.
+        A deaf peer keeps its subscriptions, and is used again as soon as it pushes a message.
         """
         found = []
         for (entry, shard), watchdog in self._watchdog.items():
@@ -282,20 +289,26 @@ class Subscriptions:
             if not counts:
                 del self._known[key]
 
-    async def unregister(
-        self, subscription: Subscription, peers: Collection[tuple[Entry, ServicePeer]]
-    ) -> None:
-        """Unsubscribe from topics that no other subscription needs. The method sends no request to
-        a disconnected peer."""
-        for entry, peer in peers:
-            async with peer.subscribing:
-                known = self._known.get((entry, subscription.pubsub_topic), Counter())
-                topics = subscription.content_topics - known.keys()
-                if topics and peer.link.failure is None:
-                    with suppress(WakuError):
-                        await peer.filter(
-                            FilterRequest.UNSUBSCRIBE, subscription.pubsub_topic, sorted(topics)
-                        )
+    async def ended(self) -> None:
+        """Wait until a subscription ends."""
+        await self._is_unneeded.wait()
+
+    async def unregister(self, peers: Mapping[Entry, ServicePeer]) -> None:
+        """Unsubscribe from topics that no subscription needs, in as few requests as possible. The
+        method sends no request to a disconnected peer."""
+        async with self._unregistering:
+            self._is_unneeded = anyio.Event()
+            unneeded, self._unneeded = self._unneeded, {}
+            for (entry, shard), ended in unneeded.items():
+                if (peer := peers.get(entry)) is None:
+                    continue
+                async with peer.subscribing:
+                    topics = sorted(ended - self._known.get((entry, shard), Counter()).keys())
+                    for at in range(0, len(topics), MAX_CONTENT_TOPICS):
+                        part = topics[at : at + MAX_CONTENT_TOPICS]
+                        if peer.link.failure is None:
+                            with suppress(WakuError):
+                                await peer.filter(FilterRequest.UNSUBSCRIBE, shard, part)
 
 
 def _pushing(subscription: Subscription) -> list[Entry]:

@@ -13,6 +13,7 @@ import pytest
 from reliable_channel_audit.check import check
 from reliable_channel_audit.replay import ACKNOWLEDGED_FIRST
 from tests.journal_lines import json_lines
+from tests.slow import slow
 
 from . import simulated
 from .generated import write_group
@@ -20,7 +21,7 @@ from .mutations import MUTATIONS_A_SEED, judged, judged_run
 from .oracle import Ledger, broken
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", [0, 1, *slow(*range(2, 8))])
 def test_the_audit_agrees_with_what_is_known(tmp_path: Path, seed: int) -> None:
     paths = write_group(tmp_path, participants=3, messages=40, seed=seed)
     ledger = Ledger.of({path.stem: json_lines(path) for path in paths})

@@ -58,6 +58,7 @@ def test_the_table_has_at_least_150_faults() -> None:
     assert sum(len(on_page(setting)) for setting in SETTINGS) == len(cells())
 
 
+@pytest.mark.slow  # in `make test` other faults are found live
 @pytest.mark.parametrize("fault", sorted(GROUP_FAULTS.keys() - {"no journal", "an empty journal"}))
 def test_a_live_audit_finds_the_same(sources: Sources, tmp_path: Path, fault: str) -> None:
     sources.plant(Cell(fault, "group", True), tmp_path / "whole")

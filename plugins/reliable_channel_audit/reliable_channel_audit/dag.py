@@ -43,7 +43,8 @@ class DagPosition(NamedTuple):
     """Length of the longest chain of messages that ends with this message. For a message in or
     after a cycle, which no honest member can make, `depth` is None."""
     branches: int
-    """Number of earlier messages in log order without a reference from other earlier messages."""
+    """Number of parallel branches at this place of the log, which are messages without a reference
+    so far."""
     is_head: bool
     """True if no message refers to this message."""
 
@@ -105,7 +106,7 @@ class Shape(NamedTuple):
 
     Depth is the length of the longest chain of messages. Width is the largest number of messages at
     one depth, none of which can refer to each other. Branches are parallel chains, heads have no
-    followers, and orphans refer to lost messages.
+    followers, and orphans refer to messages that no participant has.
     """
 
     channel_id: str

@@ -1,7 +1,7 @@
 """Database of a node's Store, which is read without the node.
 
-nwaku stores its messages in SQLite (migrations from 00010 on) or PostgreSQL (from version 6 on).
-The embedded node of `waku` stores its messages in SQLite.
+nwaku stores its messages in SQLite (schema 00010) or PostgreSQL (schema version 6 and later). The
+embedded node of `waku` stores its messages in SQLite.
 """
 
 from __future__ import annotations

@@ -47,8 +47,8 @@ class Rank(IntEnum):
     """Rank of a step, which decides what is kept of more than `MAX_STEPS`."""
 
     MOMENT = 0
-    """Place in a journal at which a finding begins, in place of a step. For such a place, `what` is
-    empty."""
+    """Place in a journal at which a finding begins, in place of a step. For a place at which a
+    finding begins, `what` is empty."""
     NEAR = 1
     """Step in the journal of the finding's participant or of the message's sender."""
     FAR = 2

@@ -198,14 +198,15 @@ def uncollected() -> Iterator[None]:
 
 
 class Gathering:
-    """Collector of facts from the lines of one life, in order."""
+    """Collector of facts from a participant's journal lines, in order."""
 
     def __init__(self, whose: tuple[str, str, int], *, settle_ms: int | None = None) -> None:
         self.replay = Replay(*whose, settle_ms=settle_ms)
         self._life = _Life(whose)
 
     def add(self, noted: Noted, message: Message | None) -> Iterator[Fact]:
-        """Process the next line of the life. Facts that need no other line are yielded at once."""
+        """Process the next line of the journal. Facts that need no other line are yielded at
+        once."""
         self.replay.add(noted, message)
         yield from self._life.add(noted.line, message)
 

@@ -116,7 +116,8 @@ def time_buckets(
     findings: Sequence[Finding],
     ahead_ms: Mapping[tuple[str, str], int],
 ) -> list[TimeBucket]:
-    """Return the time in which messages were accepted in bins, with deliveries and findings."""
+    """Return time bins with their deliveries and findings, over the time in which messages were
+    accepted."""
     every = [each.bins for each in arrivals.values() if len(each.bins.deliveries)]
     if not every:
         return []

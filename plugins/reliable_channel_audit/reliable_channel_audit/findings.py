@@ -56,7 +56,7 @@ with an occasion for them."""
 
 
 class Coverage(NamedTuple):
-    """Number of cases of an audit in one life, with the reason for unjudged cases."""
+    """Number of cases of an audit for one participant's log, with the reason for unjudged cases."""
 
     channel_id: str
     participant_id: str
@@ -82,8 +82,8 @@ class HeardSender(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """Time span in which a participant's journal lacks lines. During a gap no message must be
-    delivered, and missing entries prove nothing."""
+    """Time span in which a participant's journal lacks lines. During a gap no delivery is required,
+    and missing entries prove nothing."""
 
     channel_id: str
     participant_id: str

@@ -42,7 +42,7 @@ _PART: Final = re.compile(
 TAIL_BYTES: Final = 64 * 1024
 MAX_LINE_BYTES: Final = 32 * 1024 * 1024
 """Maximum length of a line in a journal. The longest payload, 16 MiB, has 22 MiB as base64. Lines
-beyond the maximum are skipped."""
+that are longer than the maximum are skipped."""
 MAX_ASKED: Final = 100
 """Maximum number of participants whose options are read."""
 DEFAULTS: Final = flat(ChannelOptions())
@@ -265,7 +265,8 @@ def _once(files: Iterable[Path]) -> Iterator[Path]:
 def lived(channel_id: str, participant_id: str, paths: Sequence[str]) -> Iterator[Noted]:
     """Yield the lines of a participant's journals, file by file.
 
-    A life ends if the participant starts without its state, or if two journals overlap in time.
+    A new log begins if the participant starts without its state, or if two journals overlap in
+    time.
     """
     lives = Lives()
     for path in paths:
@@ -274,7 +275,7 @@ def lived(channel_id: str, participant_id: str, paths: Sequence[str]) -> Iterato
 
 
 class Lives:
-    """Counter of one participant's lives, which reads its journal lines in order."""
+    """Counter of one participant's logs, which reads its journal lines in order."""
 
     def __init__(self) -> None:
         self._life = -1
@@ -283,7 +284,7 @@ class Lives:
         self._is_first = True
 
     def noted(self, path: str, number: int, line: Line) -> Noted:
-        """Return the line with its place and its life."""
+        """Return the line with its place and the number of its log."""
         if path != self._path:
             self._before, self._path, self._is_first = Path(self._path).name, path, True
         if line.event == OPENED and self._is_first and self._before:
@@ -403,7 +404,8 @@ def opened_file(path: Path) -> IO[bytes]:
 
 def first_opened(path: Path) -> Opened | None:
     """Return channel, participant and beginning of the first readable session in a file. If no
-    session has this version, a session of another version is used, so that its lines count."""
+    session has this SDK's version, a session of another version is used, so that its lines count.
+    """
     found = None
     for _, text in islice(numbered_texts(path), MAX_LINES_BEFORE_OPENED):
         if isinstance(text, Line) or b'"journal_opened"' not in text:

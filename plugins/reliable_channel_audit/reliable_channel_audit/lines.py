@@ -23,7 +23,8 @@ LOGGED: Final = "message_logged"
 WIRE_IN: Final = "wire_in"
 WIRE_OUT: Final = "wire_out"
 SET_ASIDE: Final = "set_aside"
-"""Event of a line that could not be read. The `record` of such a line contains the reason."""
+"""Event of a line that could not be read. The `record` of an unreadable line contains the
+reason."""
 PLAIN: Final = frozenset({LOGGED, WIRE_IN, WIRE_OUT})
 """Events whose lines have no fields besides those of `Line`."""
 KNOWN: Final = frozenset(
@@ -56,8 +57,8 @@ class Line(NamedTuple):
     acknowledged_by: str | None = None
     """Participant whose message acknowledged an own message."""
     message_ids: list[str] | None = None
-    """Ids of the messages that the event is about. For `message_logged`, these messages were
-    declared lost before."""
+    """Ids of the messages that the event is about. For `message_logged`, `message_ids` are messages
+    that were declared lost before."""
     payload: bytes | None = None
     """SDS message of `wire_in` and `wire_out`, or content in other events."""
     record: str | None = None
@@ -115,7 +116,7 @@ class Json(msgspec.Struct):
     position: Whole | None = None
     evicted: Whole | None = None
     wanted_from_ms: Whole | None = None
-    """Time from which the participant wants messages (ms)."""
+    """Lamport timestamp from which the participant wants messages (ms)."""
     content_sha256: str | None = None
     first_segment_id: str | None = None
     acknowledged_by: str | None = None

@@ -33,7 +33,7 @@ class Landed(NamedTuple):
 class LogOrder:
     """Log in which each message is at the position that its participant reported.
 
-    Positions count from the oldest entry, so the log also counts evicted entries. Entries from
+    Positions count from the oldest kept entry, so the log also counts evicted entries. Entries from
     before the beginning of the journal are unknown.
     """
 

@@ -16,8 +16,8 @@ from .lines import WIRE_IN, Line
 
 MAX_FILL: Final = 0.99
 """Share of set bits beyond which a bloom filter is suspicious, because it acknowledges everything.
-A filter at its capacity has half of its bits set. js-waku never empties its filter, and reaches
-this share after about 70,000 messages."""
+A filter at its capacity has half of its bits set. js-waku never empties its filter, and sets 99 %
+of the bits after about 70,000 messages."""
 MAX_SENDERS: Final = 1_000
 """Maximum number of sender names that are counted separately, in order of their appearance. Anybody
 can invent names without cost, and the first names show how it began. Later names are counted
@@ -70,7 +70,7 @@ class Names:
 
 
 class Misbehaviour:
-    """Counter of misbehaviour by sender, from the lines of a life in order."""
+    """Counter of misbehaviour by sender, from a participant's journal lines in order."""
 
     def __init__(self, whose: tuple[str, str, int]) -> None:
         self._whose = whose
@@ -81,7 +81,7 @@ class Misbehaviour:
         return iter(self._deeds.values())
 
     def add(self, line: Line, message: Message | None, at_ms: int) -> None:
-        """Process a line of the life, with the message in the line."""
+        """Process the next line of the journal, with the message in the line."""
         sender_id, message_id = line.sender_id or "", line.message_id or ""
         match line.event:
             case "message_rejected":

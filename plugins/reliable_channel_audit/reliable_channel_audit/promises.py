@@ -1,7 +1,7 @@
 """Promises that are judged by comparing several participants, from plain values.
 
-Most of these promises are about one message. Each message can be judged separately, so any share of
-the messages gives a share of the result.
+Most promises are about one message. Each message can be judged separately, so any share of the
+messages gives a share of the result.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ MessageKey = tuple[str, str]
 
 
 class Context:
-    """Knowledge about all participants, their lives, clocks, and gaps in their journals."""
+    """Knowledge about all participants, their logs, their clocks, and gaps in their journals."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Context:
             self._add(Gap(*whose, 0, end_ms + 1, ALWAYS_MS[1], ENDS_EARLY))
 
     def of_channel(self, channel_id: str) -> Context:
-        """Return a context with only the lives of one channel."""
+        """Return a context with only the participants of one channel."""
         own = copy(self)
         own.lives = [life for life in self.lives if life.channel_id == channel_id]
         return own
@@ -316,7 +316,7 @@ def acknowledged_and_lost(
 ) -> None:
     """Find own messages that were acknowledged although no other journal has them.
 
-    A participant without a journal may have such a message.
+    A participant without a journal may have a message that no journal has.
     """
     for each in acknowledgements:
         if each.acknowledged_ms is None or each.channel_id in context.partial:
@@ -511,7 +511,8 @@ def difference(position: int, model_id: str, message_id: str) -> str:
 
 
 def disordered(lives: Iterable[Life]) -> list[tuple[Life, list[Life]]]:
-    """Return for each channel a life with the most common log, and lives whose order may differ."""
+    """Return for each channel a participant with the most common log, and logs whose order may
+    differ."""
     channels: defaultdict[str, list[Life]] = defaultdict(list)
     for life in sorted(lives):
         channels[life.channel_id].append(life)

@@ -1,8 +1,8 @@
-"""Comparison of arrivals, log entries and deliveries to the application in one life.
+"""Comparison of arrivals, log entries and deliveries to the application in one journal.
 
-The journal has separate lines for these three events, so each line is evidence against the others.
-A missing line proves something only if every line of the journal could be read. If some lines are
-unreadable, the missing line may be one of these lines.
+The journal has separate lines for arrival, log entry and delivery, so each is evidence against the
+others. A missing line proves something only if every line of the journal could be read. If some
+lines are unreadable, the missing line may be one of the unreadable lines.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _Copy(NamedTuple):
 
 
 class Reception:
-    """Collector that compares the lines of a life in order."""
+    """Collector that compares a participant's journal lines in order."""
 
     def __init__(self, participant_id: str) -> None:
         self._participant_id = participant_id
@@ -65,7 +65,7 @@ class Reception:
         self._last_ms = 0
 
     def add(self, line: Line, message: Message | None) -> None:
-        """Process a line of the life, with the message in the line."""
+        """Process the next line of the journal, with the message in the line."""
         at_ms = line.at_ms or 0
         match line.event:
             case event if event == SET_ASIDE:

@@ -1,4 +1,4 @@
-"""Life of one participant, read line by line, with everything that its own journal proves.
+"""Reading of one participant's journal, line by line, with everything that it proves.
 
 A receiver's journal has the causal history of each message, so causality needs no other journal.
 Each journal can therefore be judged separately, and a million journals in parallel.
@@ -44,13 +44,13 @@ _DEFAULTS: Final = flat(ChannelOptions())
 
 
 class Life(NamedTuple):
-    """Life of a participant, from the beginning to the end of one log."""
+    """Participant with one log, from the log's beginning to its end."""
 
     channel_id: str
     participant_id: str
     life: int
     path: str
-    """Path of the journal file in which the life begins."""
+    """Path of the journal file in which the log begins."""
     opened_ms: int
     until_ms: int
     """Time of the last line in the journal."""
@@ -62,7 +62,7 @@ class Life(NamedTuple):
     """Number of messages that entered the participant's log."""
     log_digest: str
     is_whole: bool
-    """True if the final log has exactly the messages that entered it. Two such logs with the same
+    """True if the final log has exactly the messages that entered it. Two whole logs with the same
     digest have the same deliveries."""
     last_lamport: int
     """Lamport timestamp of the participant's last own message."""
@@ -76,7 +76,7 @@ class Life(NamedTuple):
 
 
 class CaseCounts(NamedTuple):
-    """Numbers of cases that a life contains, for the audits."""
+    """Numbers of cases in a participant's journal, for the audits."""
 
     entries: int
     """Number of messages that entered the log."""
@@ -124,8 +124,8 @@ def message_of(payload: bytes | None) -> Message | None:
 
 
 class Replay:
-    """Reader of one life's lines, in order. After the last line, `findings` returns the broken
-    promises."""
+    """Reader of a participant's journal lines, in order. After the last line, `findings` returns
+    the broken promises."""
 
     def __init__(
         self, channel_id: str, participant_id: str, life: int, *, settle_ms: int | None = None
@@ -198,7 +198,7 @@ class Replay:
         self._found: list[Finding] = []
 
     def add(self, noted: Noted, message: Message | None) -> None:
-        """Process a line of the life, with the message in the line."""
+        """Process the next line of the journal, with the message in the line."""
         line = noted.line
         self._reception.add(line, message)
         if line.event == SET_ASIDE or line.at_ms is None:
@@ -256,7 +256,7 @@ class Replay:
         return self._log.entries
 
     def life(self) -> Life:
-        """Return the life, with the end of its log."""
+        """Return the participant, with the end of its log."""
         return Life(
             *self._whose,
             self._path,

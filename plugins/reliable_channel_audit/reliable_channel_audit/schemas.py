@@ -48,8 +48,8 @@ JOURNAL: Final = _table(
     payload=BYTES,
     record=TEXT,
 )
-"""Columns of a journal line (`lines.Line`). In a stream, `life` is null, because a stream may begin
-at any line."""
+"""Columns of a journal line (`lines.Line`). In a stream, the log's number `life` is null, because a
+stream may begin at any line."""
 
 MESSAGE: Final = _table(
     dialect=TEXT,

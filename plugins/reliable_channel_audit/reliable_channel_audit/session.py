@@ -162,7 +162,7 @@ def _tell_server(spark: SparkSession, settings: Mapping[str, str]) -> None:
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of an error, for Java errors that of the innermost cause."""
+    """Return the first line of an error (for Java errors, of the innermost cause)."""
     first, *others = str(error).strip().split("\n")
     causes = [line for line in others if line.startswith((": ", "Caused by: "))]
     return (causes[-1].split(": ", 1)[1] if causes else first)[:300]

@@ -1,7 +1,5 @@
-"""Example of a reader for the test vectors, which other projects may copy.
-
-`python read.py v1` reads all vectors and checks their hashes.
-"""
+"""Example for other projects, in which `python read.py v1` reads all test vectors and checks
+their hashes."""
 
 import hashlib
 import json

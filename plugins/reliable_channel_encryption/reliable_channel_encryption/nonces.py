@@ -18,9 +18,9 @@ MAX_MESSAGES: Final = 2**32
 """Maximum number of messages for one key with random nonces (SP 800-38D, 8.3)."""
 
 REMEMBERED_NONCES: Final = 4096
-"""Number of recent nonces that are compared with a new nonce (0.75 MB per key). Beyond this number,
-the oldest nonce is forgotten. A broken random source repeats nonces at once or after a fork, not
-after a long time."""
+"""Number of recent nonces that are compared with a new nonce (0.75 MB per key). Beyond 4,096
+nonces, the oldest nonce is forgotten. A broken random source repeats nonces at once or after a
+fork, not after a long time."""
 
 
 class NonceLedger:

@@ -36,6 +36,7 @@ sys.stdout.buffer.write(draw(ROWS, title="Plots"))
 """
 
 
+@pytest.mark.slow
 def test_equal_figures_make_equal_bytes_in_any_process() -> None:
     here = draw(ROWS, title="Plots")
     there = subprocess.run(

@@ -74,8 +74,8 @@ class Windows(Generic[Key]):
         self._times: OrderedDict[Key, deque[int]] = OrderedDict()
 
     def count(self, key: Key, at_ms: int) -> int:
-        """Add an occurrence of a key. `count` returns the number of occurrences in the window, up
-        to the limit."""
+        """Add an occurrence of a key. `count` returns the number of the key's occurrences in the
+        window, up to the limit."""
         times = self._times.pop(key, None) or deque(maxlen=self._limit)
         times.append(at_ms)
         self._times[key] = times

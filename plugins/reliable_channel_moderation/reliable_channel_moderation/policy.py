@@ -61,7 +61,10 @@ class Policy:
         int,
         Bound(1),
         Unit("users"),
-        Doc("Number of users whose first message or request in `raid_s` makes a raid."),
+        Doc(
+            "Number of newcomers in `raid_s` that make a raid, counted by first message or "
+            "request to join."
+        ),
     ] = 10
     raid_s: Annotated[float, POSITIVE] = 60.0
     raid_quiet_s: Annotated[

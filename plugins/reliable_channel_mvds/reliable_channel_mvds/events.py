@@ -19,17 +19,18 @@ class Reason(Enum):
     """Reason why a received packet, or an element of it, is refused."""
 
     MALFORMED_ID = "malformed_id"
-    """An id does not have 32 bytes. (The reference implementation shortens or fills such an id.)"""
+    """An id does not have 32 bytes. The reference implementation shortens or fills an id that does
+    not have 32 bytes."""
     MALFORMED_GROUP = "malformed_group"
     """A group id does not have 32 bytes."""
     NOT_IN_GROUP = "not_in_group"
     """The peer is not in the group of the message at this node. The message is not acknowledged, so
-    the peer sends it again, perhaps when it is in the group. (The reference implementation accepts
-    such a message.)"""
+    the peer sends it again, perhaps when it is in the group. The reference implementation accepts a
+    message from a peer outside the group."""
     UNKNOWN_MESSAGE = "unknown_message"
     """A peer requests a message that this node does not hold."""
     NO_ROOM = "no_room"
-    """A limit of the node is reached. Messages that are refused for this reason arrive again."""
+    """A limit of the node is reached. Messages that are refused because of a limit arrive again."""
 
 
 @dataclass(frozen=True, slots=True)

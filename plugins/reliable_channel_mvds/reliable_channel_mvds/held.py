@@ -64,8 +64,8 @@ class HeldMessages:
         return [i for i, message in self._messages.items() if message.group_id == group_id]
 
     def make_room(self, message: Message) -> str | None:
-        """Forget old messages to make room for a new message. `make_room` returns the limit that
-        prevents this, or None."""
+        """Forget old messages to make room for a new message. If there is no room, `make_room`
+        returns the limit that is reached, otherwise None."""
         limits = self._limits
         size = _size(message)
         while len(self._messages) + 1 > limits.messages:
@@ -77,8 +77,8 @@ class HeldMessages:
         return None
 
     def relay_limit(self) -> str | None:
-        """Return the limit that is half used by messages for which peers wait, or None. At half of
-        a limit, the node no longer forwards messages of others."""
+        """Return the limit of which half is used by messages that peers wait for, or None. At half
+        of a limit, the node no longer forwards messages of others."""
         if 2 * (len(self._messages) - len(self._idle)) >= self._limits.messages:
             return "messages"
         if 2 * self._wanted_bytes >= self._limits.message_bytes:

@@ -2,8 +2,8 @@
 
 The node does no I/O. The owner of the node calls `append`, `receive` and, when it is due,
 `on_deadline`. After each call, the owner sends the result of `outgoing()` and handles the result of
-`events()`. Only calls of these methods change the state of the node. The methods read no clock,
-never wait, and draw random numbers only from `random`.
+`events()`. Only calls of its methods change the state of the node. The methods read no clock, never
+wait, and draw random numbers only from `random`.
 
 The transport must prove the identity of each peer (Secure Transport).
 """

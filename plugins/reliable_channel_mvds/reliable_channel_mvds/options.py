@@ -53,7 +53,7 @@ class Limits:
         Doc("""Maximum number of messages that are held whole, to be sent to peers. At the limit,
             messages for which no peer waits make room. If peers wait for all held messages, a new
             message is refused. Messages of others are forwarded only while peers wait for less than
-            half of this limit. Half of the limit is kept for the node's own messages."""),
+            half of the maximum. Half of the limit is kept for the node's own messages."""),
     ] = 10_000
     message_bytes: Annotated[
         int,
@@ -72,8 +72,8 @@ class Limits:
         Bound(1),
         Unit("records"),
         Doc("""Maximum number of offers and messages that may wait for one peer. Beyond the maximum,
-            the node's own messages are refused. Messages of others may use at most half of this
-            limit, and are not forwarded beyond it."""),
+            the node's own messages are refused. Messages of others may use at most half of the
+            maximum, and are not forwarded beyond this half."""),
     ] = 10_000
     requests_per_peer: Annotated[
         int,

@@ -105,7 +105,8 @@ class NodeState:
             self.held.idle(record.message_id)
 
     def peer_has(self, peer_id: PeerId, message_id: MessageId) -> None:
-        """Note that a peer has a message. The message is then no longer sent to this peer."""
+        """Note that a peer has a message. A message that a peer has is no longer sent to the
+        peer."""
         record = self.records.get(peer_id, message_id)
         if record is None or not record.gives:
             return

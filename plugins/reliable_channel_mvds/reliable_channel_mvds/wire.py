@@ -126,7 +126,7 @@ GROUP_OFFERS: Final = WireProfile(
 on."""
 LATER: Final = WireProfile("later", mvds_later_pb2, own_message_fields=b"\x22\x00")
 """Field numbers 1 to 4 and 1 to 3, as in the reference implementation from v0.0.24 on. Own messages
-contain the empty `Metadata` of v0.0.25. Without `Metadata`, such a peer crashes when it forwards
-the message, according to its source."""
+contain the empty `Metadata` of v0.0.25. Without `Metadata`, a peer with v0.0.25 crashes when it
+forwards the message, according to its source."""
 
 PROFILES: Final = {profile.name: profile for profile in (SEED, GROUP_OFFERS, LATER)}

@@ -1,7 +1,7 @@
 """Bots around an embedded node that loses what they publish and what they read, in virtual time."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -21,9 +21,10 @@ from reliable_channel_status.bot import (
     StatusBot,
 )
 from status_tests.world import COMMUNITY, GENERAL, NOW_MS
-from tests.asgi import Answering
+from tests.asgi import serve
 from tests.virtual_time import VirtualLoop
 from waku import WakuClient
+from waku._asgi import App, Receive, Scope, Send
 from waku.node import EmbeddedNode, NodeOptions
 from waku.node.options import HashQueries
 
@@ -32,24 +33,26 @@ LOSS = 0.3
 MANY = RateLimit(calls=1000, per_ms=1000)
 
 
-class LosingNode(Answering):
+class LosingNode:
     """Says that a message was published, or that nothing has come, as often as it is told."""
 
-    def __init__(self, inner: httpx.AsyncBaseTransport, random: Random, loss: float) -> None:
-        self._inner = inner
+    def __init__(self, node: App, random: Random, loss: float) -> None:
+        self._node = node
         self._random = random
         self._loss = loss
 
-    async def answer(self, request: httpx.Request) -> httpx.Response:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, and lose it or what it brought."""
-        can_be_lost = request.url.path.startswith("/relay/v1/messages")
+        can_be_lost = scope["path"].startswith("/relay/v1/messages")
         if not can_be_lost or self._random.random() >= self._loss:
-            return await self._inner.handle_async_request(request)
-        if request.method == "GET":
-            answer = await self._inner.handle_async_request(request)
-            await answer.aread()
-            return httpx.Response(200, json=[], request=request)
-        return httpx.Response(200, text="OK", request=request)
+            return await self._node(scope, receive, send)
+        if reads := scope["method"] == "GET":
+            await self._node(scope, receive, _discard)
+        await serve(httpx.Response(200, text="[]" if reads else "OK"), send)
+
+
+async def _discard(_message: MutableMapping[str, Any]) -> None:
+    """Take what is sent."""
 
 
 @dataclass
@@ -122,8 +125,7 @@ def converse(
         )
         async with EmbeddedNode(options) as node, anyio.create_task_group() as tasks:
             for number, member in enumerate(members):
-                inner = httpx.ASGITransport(app=node.app)
-                losing = LosingNode(inner, Random(f"{seed} {number}"), LOSS)
+                losing = LosingNode(node.app, Random(f"{seed} {number}"), LOSS)
                 tasks.start_soon(_serve, member, losing, now_ms)
             await anyio.sleep(60 * minutes)
             tasks.cancel_scope.cancel()

@@ -8,8 +8,8 @@ from .name import Name
 
 @dataclass(frozen=True, slots=True)
 class PublicationsKnown:
-    """Event that a node has publications that were unknown until now. The application fetches those
-    publications that it wants."""
+    """Event that a node has publications that were unknown until now. The application may fetch the
+    new publications that it wants."""
 
     name: Name
     bootstrap_time: int

@@ -3,8 +3,8 @@
 The state machine does no I/O. The owner of the state machine calls `publish`, `receive` and, when
 it is due, `on_deadline`. After each call, the owner writes the result of `changes()` and sends the
 result of `outgoing()`. Last, the owner passes the result of `events()` to the application. Only
-calls of these methods change the state. The methods read no clock, never wait, and draw random
-numbers only from `random`.
+calls of its methods change the state of the state machine. The methods read no clock, never wait,
+and draw random numbers only from `random`.
 
 Paragraph numbers in comments refer to the specification (2025-01-04).
 """

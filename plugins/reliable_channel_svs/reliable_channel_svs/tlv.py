@@ -103,7 +103,7 @@ def elements(data: bytes | memoryview) -> Iterator[Element]:
 
 
 def only(data: bytes | memoryview, type_: int) -> memoryview:
-    """Return the value of the element of the given type that is the whole data.
+    """Return the value of the only element in the data, which must have the given type.
 
     Raises:
         TlvError: the data is anything else.

@@ -26,7 +26,7 @@ WHOLE_CHANNEL: Final = ""
 """Value in place of a node's address for all nodes of a participant together."""
 
 ONLOOKER: Final = -1
-"""Value in place of a lane for this view itself, which is not a participant."""
+"""Lane number that stands for the observer itself, which is not a participant."""
 PLAUSIBLE_MS: Final = 60_000
 """Maximum difference of a sender's clock, beyond which the time of arrival is used."""
 

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 EXACT: Final = 8
-"""Number of holders of a message for each of which the exact time is kept. Beyond this number, only
+"""Number of holders of a message for each of which the exact time is kept. Of further holders, only
 one time in `STEP` is kept."""
 STEP: Final = 1.5
 MAX_DISPATCHES: Final = 32
@@ -115,7 +115,7 @@ class Gap:
 
 
 class Lamp(Enum):
-    """Service of a node whose state is shown. A node has three such services."""
+    """Service of a node whose state is shown. A node has three services whose states are shown."""
 
     SEND = "send"
     RECEIVE = "receive"

@@ -1,5 +1,4 @@
-"""Collaborators of a self-tuning participant: the parts of LIP 109, each controlled by a
-`Tuner`."""
+"""Parts of a self-tuning participant, which are the parts of LIP 109 controlled by a `Tuner`."""
 
 from collections.abc import Callable, Sequence
 from typing import ClassVar
@@ -76,6 +75,9 @@ class TunedSender(Sender):
     def __init__(self, state: TunedState) -> None:
         super().__init__(state)
         self._tuner, self._frontier = state.tuner, state.frontier
+        # DIVERGES: LIP 109 has a filter in each message. References acknowledge messages without
+        # one, and js-waku reads a message that has none.
+        self._has_filters = state.profile.refers_to_syncs
 
     def dispatched(self, message_id: str, now_ms: int, retrieval_hint: bytes | None = None) -> None:
         """Plan the copies of an own message that was sent for the first time."""
@@ -89,15 +91,14 @@ class TunedSender(Sender):
     def _draft(
         self, message_id: str, lamport: int, content: bytes, now_ms: int
     ) -> tuple[Draft, Assembled]:
+        self._frontier.is_long = self._tuner.suits_others(now_ms)
         made = super()._draft(message_id, lamport, content, now_ms)
         self._frontier.sent()
         return made
 
-    def _wants_filter(self, now_ms: int) -> bool:
-        # DIVERGES: LIP 109 has a filter in each message. Here it has full size, or is left out
-        # where nobody else was heard; js-waku never delivers a message with a shorter one.
-        self._frontier.is_long = self._tuner.wants_filter(now_ms)
-        return self._frontier.is_long
+    def _sync(self, message_id: str, lamport: int, now_ms: int) -> bytes:
+        self._frontier.is_long = self._tuner.sync_suits_others(now_ms)
+        return super()._sync(message_id, lamport, now_ms)
 
     def _asked(self, requests: Sequence[HistoryEntry], message_id: str, now_ms: int) -> None:
         super()._asked(requests, message_id, now_ms)
@@ -125,8 +126,11 @@ class TunedReceiver(Receiver):
     ) -> None:
         super()._review(message, profile, sent_at_ns, now_ms)
         if message.sender_id != self._state.sender_id:
+            is_first = not self._tuner.observations.heard
             participants = len(self._state.participants)
             self._tuner.heard(message, sent_at_ns, now_ms, participants)
+            if is_first and self._state.outgoing_buffer.entries:  # it may lack these
+                self._state.sync_timer.prompt(now_ms)
         self._frontier.heard(message.causal_ids, message.sender_id)
 
     def _acknowledged(self, message_id: str, now_ms: int) -> None:
@@ -214,7 +218,7 @@ class TunedSweeps(Sweeps):
 
 
 def make_parts(setup: Setup) -> tuple[TunedState, TunedSender, TunedReceiver, TunedSweeps]:
-    """Make the collaborators of a participant that tunes itself."""
+    """Make the parts of a participant that tunes itself."""
     state = TunedState(setup)
     delivery, sender = TunedDelivery(state), TunedSender(state)
     references = ReferenceSearch(state, delivery)

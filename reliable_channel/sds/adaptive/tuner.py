@@ -78,6 +78,7 @@ class Tuner:
         self._foreign_ms: int | None = None
         self._since_foreign = 0
         """Messages made and syncs heard since then."""
+        self._long_sync_ms = -options.sync_min_interval_ms
 
     # -- what is heard -----------------------------------------------------------------------------
 
@@ -88,7 +89,7 @@ class Tuner:
         self.observations.heard = participants
         if sent_at_ns is not None:
             self.observations.delays.add(now_ms - sent_at_ns // 1_000_000)
-        if message.bloom_filter and not message.is_tuned:
+        if message.bloom_filter:  # a participant that tunes itself sends none
             self._foreign_ms, self._since_foreign = now_ms, 0
         if message.kind is MessageKind.SYNC:
             self._since_foreign += 1
@@ -130,9 +131,11 @@ class Tuner:
 
     # -- what is sent ------------------------------------------------------------------------------
 
-    def wants_filter(self, now_ms: int) -> bool:
-        """Return True if the next message carries a full-size bloom filter, for other
-        implementations."""
+    def suits_others(self, now_ms: int) -> bool:
+        """Return True if the next message has as many references as documented.
+
+        Participants that do not tune themselves need them.
+        """
         foreign_ms = self._foreign_ms
         self._since_foreign += 1
         is_recent = foreign_ms is not None and (
@@ -140,6 +143,17 @@ class Tuner:
         )
         self.sync_timer.gives_way = is_recent
         return self._has_filters or is_recent
+
+    def sync_suits_others(self, now_ms: int) -> bool:
+        """Return True if the next sync has as many references as documented.
+
+        Beside other participants only one sync in each documented interval has.
+        """
+        is_spared = 0 <= now_ms - self._long_sync_ms < self._options.sync_min_interval_ms
+        if not self.suits_others(now_ms) or (is_spared and not self._has_filters):
+            return False
+        self._long_sync_ms = now_ms
+        return True
 
     def dispatched(self, message_id: str, now_ms: int) -> None:
         """Note that an own message was sent. Plan the copies of the message if this is its first
@@ -166,8 +180,14 @@ class Tuner:
         return due
 
     def retry_ms(self, message: Unacknowledged) -> int:
-        """Return the time of the next retry, by the retry policy of a self-tuning participant."""
+        """Return the time of the next retry, by the retry policy of a self-tuning participant.
+
+        A participant that has heard no other one retries three times, and then in documented
+        intervals.
+        """
         observations = self.observations
+        if not observations.heard and message.attempts > law.EQUAL_RETRIES:
+            return message.interval_ms
         return law.retry_ms(
             *(observations.measured(), message.attempts),
             *(observations.copies(), message.interval_ms),

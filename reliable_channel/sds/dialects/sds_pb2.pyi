@@ -158,7 +158,6 @@ class Message(google.protobuf.message.Message):
     REPAIR_REQUEST_FIELD_NUMBER: builtins.int
     CONTENT_FIELD_NUMBER: builtins.int
     RECONCILING_FIELD_NUMBER: builtins.int
-    IS_TUNED_FIELD_NUMBER: builtins.int
     LOG_ROOT_FIELD_NUMBER: builtins.int
     SIGNATURE_FIELD_NUMBER: builtins.int
     sender_id: builtins.str
@@ -167,10 +166,6 @@ class Message(google.protobuf.message.Message):
     lamport_timestamp: builtins.int
     bloom_filter: builtins.bytes
     content: builtins.bytes
-    is_tuned: builtins.bool
-    """Not of the specification: the sender tunes itself, and has a bloom filter here only since it
-    hears other implementations (docs/choosing.md).
-    """
     signature: builtins.bytes
     """Not of the specification: a proof of `sender_id`, over all bytes of the message before this
     field, which comes last (docs/encryption.md). Peers that do not know the number skip it.
@@ -201,20 +196,17 @@ class Message(google.protobuf.message.Message):
         repair_request: collections.abc.Iterable[Global___HistoryEntry] | None = ...,
         content: builtins.bytes | None = ...,
         reconciling: Global___Reconciling | None = ...,
-        is_tuned: builtins.bool | None = ...,
         log_root: Global___LogRoot | None = ...,
         signature: builtins.bytes | None = ...,
     ) -> None: ...
-    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["_bloom_filter", b"_bloom_filter", "_content", b"_content", "_is_tuned", b"_is_tuned", "_lamport_timestamp", b"_lamport_timestamp", "_log_root", b"_log_root", "_reconciling", b"_reconciling", "_signature", b"_signature", "bloom_filter", b"bloom_filter", "content", b"content", "is_tuned", b"is_tuned", "lamport_timestamp", b"lamport_timestamp", "log_root", b"log_root", "reconciling", b"reconciling", "signature", b"signature"]
+    _HasFieldArgType: typing_extensions.TypeAlias = typing.Literal["_bloom_filter", b"_bloom_filter", "_content", b"_content", "_lamport_timestamp", b"_lamport_timestamp", "_log_root", b"_log_root", "_reconciling", b"_reconciling", "_signature", b"_signature", "bloom_filter", b"bloom_filter", "content", b"content", "lamport_timestamp", b"lamport_timestamp", "log_root", b"log_root", "reconciling", b"reconciling", "signature", b"signature"]
     def HasField(self, field_name: _HasFieldArgType) -> builtins.bool: ...
-    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_bloom_filter", b"_bloom_filter", "_content", b"_content", "_is_tuned", b"_is_tuned", "_lamport_timestamp", b"_lamport_timestamp", "_log_root", b"_log_root", "_reconciling", b"_reconciling", "_signature", b"_signature", "bloom_filter", b"bloom_filter", "causal_history", b"causal_history", "channel_id", b"channel_id", "content", b"content", "is_tuned", b"is_tuned", "lamport_timestamp", b"lamport_timestamp", "log_root", b"log_root", "message_id", b"message_id", "reconciling", b"reconciling", "repair_request", b"repair_request", "sender_id", b"sender_id", "signature", b"signature"]
+    _ClearFieldArgType: typing_extensions.TypeAlias = typing.Literal["_bloom_filter", b"_bloom_filter", "_content", b"_content", "_lamport_timestamp", b"_lamport_timestamp", "_log_root", b"_log_root", "_reconciling", b"_reconciling", "_signature", b"_signature", "bloom_filter", b"bloom_filter", "causal_history", b"causal_history", "channel_id", b"channel_id", "content", b"content", "lamport_timestamp", b"lamport_timestamp", "log_root", b"log_root", "message_id", b"message_id", "reconciling", b"reconciling", "repair_request", b"repair_request", "sender_id", b"sender_id", "signature", b"signature"]
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__bloom_filter: typing_extensions.TypeAlias = typing.Literal["bloom_filter"]
     _WhichOneofArgType__bloom_filter: typing_extensions.TypeAlias = typing.Literal["_bloom_filter", b"_bloom_filter"]
     _WhichOneofReturnType__content: typing_extensions.TypeAlias = typing.Literal["content"]
     _WhichOneofArgType__content: typing_extensions.TypeAlias = typing.Literal["_content", b"_content"]
-    _WhichOneofReturnType__is_tuned: typing_extensions.TypeAlias = typing.Literal["is_tuned"]
-    _WhichOneofArgType__is_tuned: typing_extensions.TypeAlias = typing.Literal["_is_tuned", b"_is_tuned"]
     _WhichOneofReturnType__lamport_timestamp: typing_extensions.TypeAlias = typing.Literal["lamport_timestamp"]
     _WhichOneofArgType__lamport_timestamp: typing_extensions.TypeAlias = typing.Literal["_lamport_timestamp", b"_lamport_timestamp"]
     _WhichOneofReturnType__log_root: typing_extensions.TypeAlias = typing.Literal["log_root"]
@@ -227,8 +219,6 @@ class Message(google.protobuf.message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__bloom_filter) -> _WhichOneofReturnType__bloom_filter | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__content) -> _WhichOneofReturnType__content | None: ...
-    @typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__is_tuned) -> _WhichOneofReturnType__is_tuned | None: ...
     @typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__lamport_timestamp) -> _WhichOneofReturnType__lamport_timestamp | None: ...
     @typing.overload

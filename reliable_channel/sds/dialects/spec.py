@@ -66,7 +66,6 @@ class SpecCodec:
             raw.signature if has("signature") else None,
             _root(raw.log_root) if has("log_root") else None,
             _reconciling(raw.reconciling) if has("reconciling") else None,
-            raw.is_tuned,
         )
 
     def parse(self, data: bytes, known_entries: int = 0) -> sds_pb2.Message:
@@ -119,7 +118,6 @@ class SpecCodec:
             reconciling=(
                 None if message.reconciling is None else _raw_reconciling(message.reconciling)
             ),
-            is_tuned=message.is_tuned or None,
             signature=message.signature,
         )
         if message.repair_request:

@@ -1,6 +1,7 @@
 """A core that tunes itself: two and more of them over a network that loses what a test says."""
 
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 from random import Random
 from typing import Any
 
@@ -150,6 +151,17 @@ def test_who_hears_no_copy_asks_and_is_answered() -> None:
     assert net.received("p4") == [b"hello"]
 
 
+def test_a_message_that_nobody_hears_is_seldom_repeated_and_soon_known_to_the_first() -> None:
+    net = Net(("ada",))
+    net.send("ada", "hello")
+    net.run(50_000)
+    retries = [at_ms for at_ms, _, sent in net.sent if sent.kind is OutgoingKind.RETRY]
+    assert len(retries) == 4 and retries[2] - net.sent[0][0] < 5_000
+    net.cores["bob"] = net.core("bob")
+    net.run(8_000)
+    assert net.received("bob") == [b"hello"]
+
+
 @pytest.mark.conformance("AUTO-FILTER")
 def test_messages_have_no_filter_and_few_references() -> None:
     net = Net(("ada", "bob"))
@@ -159,32 +171,49 @@ def test_messages_have_no_filter_and_few_references() -> None:
     for message in net.messages(OutgoingKind.CONTENT) + net.messages(OutgoingKind.SYNC):
         assert message.bloom_filter is None
         assert len(message.causal_history) <= 2
-        assert not message.is_tuned
 
 
 @pytest.mark.conformance("AUTO-FILTER")
-def test_with_another_implementation_messages_have_full_filters_for_an_hour() -> None:
+def test_with_another_implementation_messages_have_long_histories_for_an_hour() -> None:
     net = Net(("ada", "bob"))
     net.cores["js"] = net.core("js", SdsOptions())
-    net.send("ada", "before")
-    net.run(1_000)
+    for number in range(5):
+        net.send("ada", f"before {number}")
+        net.run(1_000)
     net.send("js", "hello")
     net.run(1_000)
     net.sent.clear()
     net.send("ada", "after")
     net.run(1_000)
     (message,) = net.messages(OutgoingKind.CONTENT)
-    assert len(message.bloom_filter or b"") == SdsOptions().bloom.layout.byte_count
-    assert message.is_tuned
-    assert len(message.causal_history) == 2
+    assert message.bloom_filter is None
+    assert len(message.causal_history) == 6
     del net.cores["js"]
     net.now_ms += 3_700_000
     net.sent.clear()
     for number in range(FOREIGN_MESSAGES):
         net.send("ada", f"alone {number}")
     first, *_, last = net.messages(OutgoingKind.CONTENT)
-    assert first.bloom_filter, "a clock that is set is no hour"
-    assert last.bloom_filter is None
+    assert len(first.causal_history) == 7, "a clock that is set is no hour"
+    assert len(last.causal_history) == 2
+
+
+@pytest.mark.conformance("AUTO-FILTER")
+def test_beside_others_one_sync_an_interval_has_a_long_history() -> None:
+    net = Net(("ada",))
+    net.cores["js"] = net.core("js", SdsOptions())
+    for number in range(60):
+        net.send("js", f"message {number}")
+        net.run(2_000)
+    syncs = [
+        (at_ms, len(SPEC.codec.decode(outgoing.data).causal_history))
+        for at_ms, name, outgoing in net.sent
+        if name == "ada" and outgoing.kind is OutgoingKind.SYNC
+    ]
+    long_ms = [at_ms for at_ms, references in syncs if references > 2]
+    assert len(syncs) > 40 and len(long_ms) >= 3
+    between_ms = [later - earlier for earlier, later in pairwise(long_ms)]
+    assert min(between_ms) >= TUNED.sync_min_interval_ms
 
 
 @pytest.mark.conformance("AUTO-NIM")

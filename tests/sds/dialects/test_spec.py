@@ -42,7 +42,6 @@ MESSAGES = st.builds(
     bloom_filter=st.none() | BLOB,
     repair_request=ENTRIES,
     content=st.none() | BLOB,
-    is_tuned=st.booleans(),
     reconciling=st.none() | RECONCILING,
 ).filter(lambda message: message.kind is not None)
 

@@ -158,7 +158,8 @@ def listed_differences() -> tuple[Listed, ...]:
 
 def differences_table() -> str:
     """Return the list as the table in `docs/node.md`."""
-    lines = ["| Request | nwaku | Here | Why | Recordings |", "|---|---|---|---|---|"]
+    heads = "request | answer of nwaku | answer of the embedded node | reason | recordings"
+    lines = [f"| {heads} |", "|---|---|---|---|---|"]
     for listed in listed_differences():
         names = ", ".join(f"`{name}`" for name in listed.recordings)
         cells = (listed.request, listed.nwaku, listed.here, listed.reason, names)

@@ -1,7 +1,7 @@
 """The light client against a scripted peer, in virtual time."""
 
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -261,7 +261,30 @@ async def test_pushes_arrive_on_one_stream_or_on_many() -> None:
             await service.push(b"5")
             got = [(await anext(messages)).message.payload for _ in range(5)]
             assert got == [b"1", b"2", b"3", b"4", b"5"]
+        await anyio.sleep(2)
         assert service.subscribed[1:] == [(UNSUBSCRIBE, SHARD, (TOPIC,))]
+
+
+async def test_subscriptions_end_together_and_at_the_latest_with_the_client() -> None:
+    service = Service()
+    topics = tuple(f"/app/1/{number}/proto" for number in range(10, 20))
+    async with served(service) as client, AsyncExitStack() as stack:
+        for topic in topics:
+            await stack.enter_async_context(client.subscribe(SHARD, [topic]))
+        service.subscribed.clear()
+        await stack.aclose()
+    assert service.subscribed == [(UNSUBSCRIBE, SHARD, topics)]
+
+
+async def test_a_topic_that_is_subscribed_to_again_at_once_stays() -> None:
+    service = Service()
+    async with served(service) as client:
+        async with client.subscribe(SHARD, [TOPIC]):
+            pass
+        async with client.subscribe(SHARD, [TOPIC]) as messages:
+            await anyio.sleep(2)
+            await service.push(b"still")
+            assert (await anext(messages)).message.payload == b"still"
 
 
 async def test_what_another_subscription_needs_is_kept() -> None:
@@ -269,6 +292,7 @@ async def test_what_another_subscription_needs_is_kept() -> None:
     async with served(service) as client, client.subscribe(SHARD, [TOPIC]) as messages:
         async with client.subscribe(SHARD, [TOPIC, "/app/1/more/proto"]):
             pass
+        await anyio.sleep(2)
         assert service.subscribed[-1] == (UNSUBSCRIBE, SHARD, ("/app/1/more/proto",))
         await service.push(b"still")
         assert (await anext(messages)).message.payload == b"still"

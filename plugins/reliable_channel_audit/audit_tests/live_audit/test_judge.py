@@ -4,12 +4,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.slow import slow
+
 from ..generated import copy_group
 from ..planted import FAULTS, plant
 from .growing import Growing, judged, live
 
+windows = pytest.mark.parametrize(
+    "window", [*slow(10_000), 40], ids=["one generation", "generations"]
+)
 
-@pytest.mark.parametrize("window", [10_000, 40], ids=["one generation", "generations"])
+
+@windows
 @pytest.mark.parametrize("seed", [1, 2])
 def test_clean_journals_are_clean(tmp_path: Path, seed: int, window: int) -> None:
     copy_group(tmp_path / "whole", seed=seed, loss=0.3)
@@ -18,7 +24,7 @@ def test_clean_journals_are_clean(tmp_path: Path, seed: int, window: int) -> Non
         assert judged(judge, growing) == set()
 
 
-@pytest.mark.parametrize("window", [10_000, 40], ids=["one generation", "generations"])
+@windows
 @pytest.mark.parametrize("fault", sorted(FAULTS.keys() - {"a copy of a journal"}))  # it grows
 def test_each_planted_fault_is_found_live(tmp_path: Path, fault: str, window: int) -> None:
     paths = copy_group(tmp_path / "whole")

@@ -1,4 +1,4 @@
-"""Facts of a life without unusual events, computed from columns.
+"""Facts from a participant's journal without unusual events, computed from columns.
 
 Each check on columns is stricter than the judges of rows (`Replay`, `Reception`). If all checks
 pass, the judges of rows would find no broken promise. If a check fails, it raises `NeedsRowReader`,
@@ -32,7 +32,7 @@ Whose = tuple[str, str, int]
 
 
 class FastFacts(NamedTuple):
-    """Facts of a life, of which there are only a few."""
+    """Facts from a participant's journal that are few in number."""
 
     whose: Whose
     few: list[Fact]
@@ -41,7 +41,7 @@ class FastFacts(NamedTuple):
 def facts_of_parts(
     participant: Participant, opened: Noted, life: Gathered, *, settle_ms: int | None = None
 ) -> FastFacts:
-    """Return the facts that judges of rows would return for a life without broken promises.
+    """Return the facts that judges of rows would return for a journal without broken promises.
 
     Raises:
         NeedsRowReader: they might find something, or the journals are not fully understood here.

@@ -1,6 +1,7 @@
-"""Lines of one life as columns, in the order of the numbered lines.
+"""Journal lines of a participant with one log, as columns in the order of the lines.
 
-`gathered_part` returns the columns of one file. `joined` joins the columns of a life's files.
+`gathered_part` returns the columns of one file. `joined` joins the columns of several files with
+one log.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from .wire import Array, NeedsRowReader, Whole
 EXTRAORDINARY: Final = frozenset(
     {"message_forged", "message_lost", "message_rejected", "delivery_failed", "send_failed"}
 )
-"""Events because of which a life is judged row by row."""
+"""Events because of which a journal is judged row by row."""
 MISSING, REQUESTED, REPAIRED = "message_missing", "repair_requested", "repair_sent"
 MAX_MS: Final = 2**53
 """Latest time in columns (in 285,000 years), so that sums of times fit into 64 bits."""
@@ -59,7 +60,7 @@ class RepairEvent(NamedTuple):
 
 
 class Times(NamedTuple):
-    """Times of a life's lines, and backward steps of its clock."""
+    """Times of journal lines, and backward steps of the participant's clock."""
 
     first_ms: int
     last_ms: int
@@ -72,11 +73,11 @@ class Times(NamedTuple):
 
 
 class Gathered(NamedTuple):
-    """Columns of a life, or of a part of a life, without unusual events."""
+    """Columns of a participant's journal, or of a part of it, without unusual events."""
 
     path: str
     opened: bytes
-    """First line of the life or part."""
+    """First line of the journal or part."""
     lines: int
     times: Times
     log: Log
@@ -146,7 +147,7 @@ def gathered_part(path: Path, ids: Ids, words: Ids, known: Known | None = None) 
 
 
 def joined(participant: Participant, parts: Sequence[Gathered]) -> tuple[Noted, Gathered]:
-    """Return the opening line and the joined columns of one life's files.
+    """Return the opening line and the joined columns of several files with one log.
 
     Raises:
         NeedsRowReader: they are no life, or more than one.

@@ -11,8 +11,8 @@ from .messages import Found, Ids, Messages, no_messages
 from .wire import Whole, ramps
 
 MAX_KNOWN: Final = 500_000
-"""Maximum number of decoded messages that are kept, which need about 300 MB. At the maximum, all
-kept messages are dropped."""
+"""Maximum number of decoded messages that are kept, which need about 300 MB. When the maximum is
+reached, all kept messages are dropped."""
 
 
 class Known:

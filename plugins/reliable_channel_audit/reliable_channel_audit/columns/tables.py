@@ -1,4 +1,4 @@
-"""Message log and wire messages of one life, as columns.
+"""Message log and wire messages in a participant's journal, as columns.
 
 Columns of ids, sources and outcomes contain numbers from an `Ids`.
 """
@@ -30,8 +30,8 @@ class Log(NamedTuple):
 
 
 class Wire(NamedTuple):
-    """Received and sent messages of a life, as columns. The contents of these messages are in
-    `Messages`."""
+    """Received and sent messages in a participant's journal, as columns. The contents of received
+    and sent messages are in `Messages`."""
 
     line: Whole
     at_ms: Whole

@@ -70,8 +70,8 @@ class Figures:
     failed: int = 0
     """Number of messages whose sender was told of a failure, so that no delivery is expected."""
     without_origin: int = 0
-    """Number of messages without a log line about their sending. The latency of such a message
-    counts from its first reception."""
+    """Number of messages without a log line about their sending. The latency of a message without a
+    line about its sending counts from its first reception."""
     copies: int = 0
     """Number of arrivals of messages at participants, repeated arrivals included."""
     received: int = 0

@@ -1,4 +1,5 @@
-"""Arrivals of messages at participants in arrays, with 17 bytes for each pair of both."""
+"""Arrivals of messages at participants in arrays, with 17 bytes for each message and
+participant."""
 
 from __future__ import annotations
 
@@ -82,8 +83,8 @@ class Tally:
             self._enters(number, self._number(name), at_us, group)
 
     def entered(self, name: str, message: str, at_us: int, *, group: str = "") -> None:
-        """Note that a participant forwarded or sent a message. The origin is the first of these
-        participants that had not received the message before. Lines may be added in any order."""
+        """Note that a participant forwarded or sent a message. The origin of a message is the first
+        sender that had not received the message before. Lines may be added in any order."""
         number, whose = self._message(message, at_us, group), self._number(name)
         self._enters(number, whose, at_us, group)
 

@@ -1,4 +1,4 @@
-"""Generation of a channel's life, a stretch of time that is judged as a whole. Generations of a
+"""Generation of a channel's messages, a stretch of time that is judged as a whole. Generations of a
 channel follow each other.
 
 Messages must be judged together, but a channel never ends. After a number of messages, a new
@@ -34,7 +34,7 @@ LINES_A_MESSAGE: Final = 20
 """Number of lines that count as one message, so that quiet channels also get new generations."""
 _KEPT: Final = (Dispatch, Finding, Outcome)
 Whose = tuple[str, str, int]
-"""Channel, participant and life that a journal line belongs to."""
+"""Channel, participant and number of the log that a journal line belongs to."""
 
 
 class Generation:

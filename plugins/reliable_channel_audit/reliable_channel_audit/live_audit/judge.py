@@ -33,8 +33,8 @@ WINDOW: Final = 10_000
 """Number of messages in a generation, after which the next generation begins. At most two
 generations exist at a time."""
 LIVES_OF_A_JOURNAL: Final = 10_000
-"""Number of the first life in a journal, derived from a hash of the journal's path. Two journals of
-one participant are two lives, which keep their numbers after a restart."""
+"""Number of the first log in a journal, derived from a hash of the journal's path. Two journals of
+one participant count as two logs, which keep their numbers after a restart."""
 
 
 class GrowingJournal:

@@ -136,7 +136,8 @@ def read_to(
 
 
 def stretches(journals: Journals, start: Offset, end: Offset) -> Iterator[Stretch]:
-    """Yield the stretches between two offsets. If a part is missing, a stretch reports it."""
+    """Yield the stretches between two offsets. If a part is missing, a stretch reports the missing
+    part."""
     for family, values in end.items():
         parts = journals.get(family, [])
         if parts and start.get(family) != values:

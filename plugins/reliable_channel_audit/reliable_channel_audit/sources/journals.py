@@ -30,8 +30,8 @@ from .following import Offset, Stretch, journals_in, lines_of, read_to, stretche
 from .options import whole
 
 PARTITION_BYTES = 64 * 1024 * 1024
-"""Target size of the journals in one task, unless one participant has more (bytes). A task of this
-size takes seconds."""
+"""Target size of the journals in one task, unless one participant has more (bytes). A task with
+journals of the target size takes seconds."""
 
 BATCH_BYTES = 4 * PARTITION_BYTES
 """Target size of a stream's batch, in bytes of decompressed journals."""
@@ -104,7 +104,7 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [JournalStretch(each) for each in stretches(journals, start, end)]
 
     def read(self, partition: JournalStretch) -> Iterator[pa.RecordBatch]:
-        """Yield the lines of a stretch, without line number and life."""
+        """Yield the lines of a stretch, without line number and log number."""
         payload = JOURNAL.names.index("payload")
         part = partition.stretch.part
         whose = part.channel_id, part.participant_id, part.path, None, None

@@ -68,8 +68,8 @@ class ChannelTally:
     requests: int = 0
     """Number of message ids in all repair requests of the channel."""
     is_complete: bool = False
-    """True if the whole causal history of some message is in Store. Messages that are missing later
-    are then not older than the Store."""
+    """True if the whole causal history of some message is in Store. Messages that are missing after
+    this message are then not older than the Store."""
     _contents: dict[str, bytes] = field(default_factory=dict, repr=False)
     """Of each message of the log the first bytes of its content's SHA-256."""
     _waiting: Counter[str] = field(default_factory=Counter, repr=False)
@@ -86,8 +86,8 @@ class ChannelTally:
 
     @property
     def orphans(self) -> int:
-        """Number of messages with a missing reference. From the Store alone, the order of these
-        messages is unknown."""
+        """Number of messages with a missing reference. From the Store alone, the order of messages
+        with a missing reference is unknown."""
         return len(self._waiting)
 
     def add(self, message: Message, profile: str, at_ms: int, size_bytes: int) -> None:

@@ -37,7 +37,7 @@ class Judged(NamedTuple):
     verdict: Verdict
     participants: list[Participant]
     few: Mapping[type, list[Any]]
-    """Facts of which each participant has only a few, by kind."""
+    """Facts that are few for each participant, by kind."""
     offsets: Mapping[tuple[str, str], Offset]
     """Leads of clocks, by channel and participant."""
     acknowledged: list[Acknowledged]

@@ -2,8 +2,8 @@
 `kind=delivery/channel=ops/day=2026-11-26/<sha256>.parquet`.
 
 A part of a journal has a file for each kind and day, named by the part's SHA-256. The text of an id
-is in one row of its part, in the kind `delivery` or `name`. Elsewhere an id is a number, which
-counts the rows of `delivery` and then those of `name`.
+is in one row of its part, in the kind `delivery` or `name`. In other kinds an id is a number, which
+counts the rows of `delivery` and then the rows of `name`.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ MAX_DAYS: Final = 40
 """Maximum number of days in one part. With more days, the clock was probably set, and all rows are
 put into the first day."""
 MAX_NAME: Final = 200
-"""Maximum length of an encoded channel id in a path. A longer channel id is replaced by its
-hash."""
+"""Maximum length of an encoded channel id in a path. A longer one becomes its hash."""
 DAY_MS: Final = 86_400_000
 _PLACE: Final = {"participant_id": NAME, "line": WHOLE}
 """In whose journal a row stands, and in which line of the part, from 1."""

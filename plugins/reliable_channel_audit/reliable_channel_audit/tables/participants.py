@@ -25,13 +25,13 @@ from .ingest import Row, paths_of, tables_in
 from .stored_part import part_from, tables_of
 
 Whose = tuple[str, str, int]
-"""Channel, participant and life that facts belong to."""
+"""Channel, participant and number of the log that facts belong to."""
 NEVER: Final = "never"
 """Source of an acknowledgement that was never emitted."""
 
 
 class Many(NamedTuple):
-    """Facts of which a participant has many, as values."""
+    """Deliveries and other numerous facts of a participant, as values."""
 
     deliveries: list[Delivery]
     acknowledgements: list[Acknowledgement]
@@ -66,7 +66,7 @@ class Known:
     live: list[dict[str, pa.Table]] = field(default_factory=list)
     """Tables of the participant's open files."""
     by_rows: Many | None = None
-    """Facts of which a participant has many, if it was judged row by row."""
+    """Numerous facts of the participant, if it was judged row by row."""
 
     def tables(self, kind: str, directory: Path, columns: Sequence[str]) -> pa.Table:
         """Return columns of one kind of facts, from all parts of the participant. For a participant

@@ -1,7 +1,7 @@
 """Tables of a journal file that cannot be read as columns, made line by line.
 
-Verdicts do not use these tables, because such journals are judged from their lines. The tables
-contain neither decoded wire messages nor contents for the application.
+Verdicts do not use tables made line by line, because such journals are judged from their lines. The
+tables contain neither decoded wire messages nor contents for the application.
 """
 
 from __future__ import annotations

@@ -3,10 +3,9 @@
 from functools import cache
 from typing import Any
 
-import pytest
-
 from reliable_channel_conformance.model.catalogue import DEFECTS
 from reliable_channel_conformance.model.checker import Broken, check
+from tests.slow import slow
 
 
 @cache
@@ -18,6 +17,6 @@ def broken_by(number: str) -> Broken:
 
 
 def numbers() -> list[Any]:
-    """The defects; the largest exploration takes half a minute."""
-    slow = pytest.mark.slow
-    return [pytest.param(each, marks=slow) if each == "S1" else each for each in DEFECTS]
+    """The defects; the largest explorations take half a minute and two seconds."""
+    large = ("S1", "D09")
+    return [*slow(*large), *(each for each in DEFECTS if each not in large)]

@@ -4,17 +4,15 @@ import pytest
 
 from reliable_channel_conformance.model.catalogue import DEFECTS, SOUND
 from reliable_channel_conformance.model.checker import check
+from tests.slow import slow
 
 from .found import broken_by, numbers
 
-LARGE = {"two writers, one reader, three messages"}
+LARGE = ("two writers, one reader, three messages", "one writer, two readers")
 """Models of many states, for `make test-slow`."""
 
 
-@pytest.mark.parametrize(
-    "name",
-    [pytest.param(name, marks=pytest.mark.slow) if name in LARGE else name for name in SOUND],
-)
+@pytest.mark.parametrize("name", [*slow(*LARGE), *sorted(SOUND.keys() - LARGE)])
 def test_every_promise_holds_in_all_states(name: str) -> None:
     report = check(SOUND[name])
     assert report.broken is None

@@ -105,9 +105,9 @@ class KeepsItsClock(Rules):
 
 
 class LogsSyncs(Rules):
-    """Rules with defect P3, which put sync messages into the log. Readers of a group then have
-    different logs, because their sync messages differ. A group with this defect may have at most
-    one reader."""
+    """Rules with defect P3, which put sync messages into the log. Readers with defect P3 have
+    different logs, because their sync messages differ. A group whose rules have defect P3 may have
+    at most one reader."""
 
     def sync(self, me: Participant) -> tuple[Participant, Packet]:
         me, packet = super().sync(me)

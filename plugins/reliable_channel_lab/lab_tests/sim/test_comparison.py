@@ -36,6 +36,7 @@ from reliable_channel_mvds.channel import MvdsCore
 from reliable_channel_mvds.channel.setting import MAX_PEERS
 from reliable_channel_svs.channel import SvsCore
 from tests.cli import forked
+from tests.slow import slow
 
 KEPT = [name for name in VARIANTS if name != CONTROL]
 SHORT = Terms(idle_ms=60_000)
@@ -54,7 +55,7 @@ def measured(cell: Cell) -> Measures:
 # -- promises --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scenario", ["1:1", "group", "community"])
+@pytest.mark.parametrize("scenario", ["1:1", "group", *slow("community")])
 @pytest.mark.parametrize("variant", KEPT)
 def test_everything_reaches_everybody_once(variant: str, scenario: str) -> None:
     participants = 2 if scenario == "1:1" else 5
@@ -141,6 +142,7 @@ def test_all_variants_have_the_same_messages_to_send() -> None:
     assert seen["SDS-R"].content_messages == seen["MVDS"].content_messages
 
 
+@pytest.mark.slow
 def test_equal_seeds_have_equal_figures_on_any_number_of_processes() -> None:
     cells = [Cell("group", 4, 0.2, name, seed) for name in KEPT[:2] + KEPT[-2:] for seed in (1, 2)]
     run = partial(run_cell, make=make, terms=SHORT)

@@ -16,6 +16,7 @@ from reliable_channel_lab.sim.scenario import (
     StoreAway,
     Write,
 )
+from tests.slow import slow
 
 from .planted import OF_LIVENESS, PLANTS
 
@@ -27,9 +28,7 @@ def lasting(scenario: Scenario) -> Sequence[Fault]:
     return [f for f in scenario.faults if getattr(f, "until_ms", 0) == FOREVER_MS]
 
 
-@pytest.mark.parametrize(
-    "seed", [1, 2, 5, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (3, 4))]
-)
+@pytest.mark.parametrize("seed", [1, 2, 5, *slow(3, 4)])
 def test_a_majority_makes_progress(seed: int) -> None:
     result = Simulation(draw_liveness(seed)).run()
     assert result.violation is None, f"seed {seed}: {result.violation}"

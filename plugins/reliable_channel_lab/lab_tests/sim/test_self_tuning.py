@@ -10,11 +10,10 @@ from reliable_channel_lab.sim.comparison import run_cell, self_tuning
 from reliable_channel_lab.sim.figures import to_json_line
 from reliable_channel_lab.sim.scenario import Attack, Hostile, Scenario
 from reliable_channel_lab.sim.self_tuning import draw_self_tuning
+from tests.slow import slow
 
 
-@pytest.mark.parametrize(
-    "seed", [2, *range(4, 9), *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 3))]
-)
+@pytest.mark.parametrize("seed", [2, *range(5, 9), *slow(1, 3, 4)])
 def test_a_seed_keeps_every_promise(seed: int) -> None:
     result = Simulation(draw_self_tuning(seed)).run()
     assert result.violation is None, f"seed {seed}: {result.violation}"

@@ -11,19 +11,16 @@ from reliable_channel.sds import SdsOptions
 from reliable_channel_lab.sim import Scenario, Simulation, big_group, draw_scenario
 from reliable_channel_lab.sim.scenario import Conditions, Parameters, StoreConditions
 from reliable_channel_lab.sim.simulation import core_options
+from tests.slow import slow
 
-SEEDS = range(1, 11)
 
-
-@pytest.mark.parametrize(
-    "seed",
-    [pytest.param(seed, marks=pytest.mark.slow) if seed in (3, 4) else seed for seed in SEEDS],
-)
+@pytest.mark.parametrize("seed", [1, 2, *slow(3, 4), *range(5, 11)])
 def test_a_seed_keeps_every_promise(seed: int) -> None:
     result = Simulation(draw_scenario(seed)).run()
     assert result.violation is None, f"seed {seed}: {result.violation}"
 
 
+@pytest.mark.slow
 def test_equal_seeds_are_equal_in_other_processes_with_other_hashes() -> None:
     command = [
         *(sys.executable, "-m", "reliable_channel", "simulate"),
@@ -45,7 +42,7 @@ def test_equal_seeds_are_equal_in_other_processes_with_other_hashes() -> None:
     assert len(set(digests[0])) == 6
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", range(1, 11))
 def test_a_scenario_is_read_back_as_it_was_printed(seed: int) -> None:
     scenario = draw_scenario(seed)
     assert Scenario.from_json(scenario.to_json()) == scenario

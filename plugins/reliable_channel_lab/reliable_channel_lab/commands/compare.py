@@ -36,7 +36,7 @@ from .comparison_plots import plots
 QUICK_RECEIVES: Final = 100_000
 FULL_RECEIVES: Final = 3_000_000
 """Number of received messages after which a run is stopped, some minutes on one core. A time limit
-instead of this number would make figures depend on the machine."""
+instead of a number of messages would make figures depend on the machine."""
 FEW: Final = "few"
 WHICH: Final = {FEW: covering, "full": full, "presets": presets, "auto": self_tuning}
 """Comparisons of protocols at few or many points, of the presets, or of `auto` alone."""

@@ -1,7 +1,7 @@
 """Comparison of sync protocols, with its variants, groups and networks.
 
-A cell is a run with a variant, a scenario, a size, a share of losses, and a seed. A cell is a run
-with a variant, a scenario, a size, a share of losses, and a seed.
+A cell is a run with a variant, a scenario, a size, a share of losses, and a seed. A cell
+determines its run, so equal cells give equal figures on any machine.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -92,7 +92,8 @@ PRESET_VARIANTS: Final[Mapping[str, Variant]] = {
         for name, values in PRESETS.items()
     },
 }
-"""Variants for the presets of options, with Store if the preset uses Store, and without."""
+"""Variants for the presets of options, each without Store, and with Store if the preset uses
+Store."""
 ALL_VARIANTS: Final[Mapping[str, Variant]] = {**VARIANTS, **PRESET_VARIANTS}
 
 

@@ -161,7 +161,8 @@ class SimulatedDriver(driver.Driver[Packet], Generic[C]):
             self._notes.append((unwritten.submitted, note, arguments))
 
     def when_written(self, action: Callable[..., None], *arguments: Any) -> None:
-        """Call a function once all steps so far are on disk, or known to be at risk."""
+        """Call a function once all earlier steps are on disk, or are known to be at risk of
+        loss."""
         unwritten = self.engine.unwritten
         if unwritten is None or unwritten.ended == unwritten.submitted:
             action(*arguments)

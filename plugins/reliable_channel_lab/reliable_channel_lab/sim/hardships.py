@@ -27,7 +27,8 @@ def bursts(scenario: Scenario) -> Scenario:
     """Let each participant receive nothing for 3 s of every 15 s, until some time after the last
     message.
 
-    A message sent just before such a pause is still received, because its latency is short.
+    A message sent just before a participant is cut off is still received, because its latency is
+    short.
     """
     ends_ms = scenario.writes[-1].at_ms + DEAF_EVERY_MS
     random = Random(f"{scenario.seed} bursts")

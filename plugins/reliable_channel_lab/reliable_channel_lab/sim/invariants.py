@@ -39,7 +39,7 @@ from .world import Observer
 
 BROADCASTS: Final = 60
 BROADCASTS_PER_MINUTE: Final = 30
-"""Maximum number of broadcasts of one participant for each existing message and minute."""
+"""Maximum number of a participant's broadcasts per existing message, and per minute."""
 _NEW: Final = (Outcome.DELIVERED, Outcome.PARKED)
 
 

@@ -31,7 +31,7 @@ LEAST_PARTICIPANTS: Final = 3
 ROUNDS: Final = 3
 """Number of messages that each participant writes after the majority is reconnected."""
 PAUSE_MS: Final = 5_000
-"""Pause between two messages of a participant in these rounds."""
+"""Pause between two messages of a participant after the majority is reconnected."""
 LOOK_EVERY_MS: Final = 5_000
 
 

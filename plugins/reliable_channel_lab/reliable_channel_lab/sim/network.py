@@ -24,7 +24,7 @@ class Packet:
     message_hash: bytes
     timestamp_ms: int
     """Time when the message was sent, by the sender's clock. Store returns messages in order of
-    this timestamp."""
+    their senders' timestamps."""
     kind: OutgoingKind
 
     @property

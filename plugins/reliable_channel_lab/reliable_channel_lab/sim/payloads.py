@@ -93,8 +93,8 @@ class Arrivals:
             half.newest_ms = now_ms
 
     def rolled_back(self) -> None:
-        """Begin with a process that starts from an older state. The incomplete payloads in the
-        older state are unknown."""
+        """Begin with a process that starts from an older state. Which payloads were incomplete in
+        the older state is not known."""
         self.started()
         self._is_sure = False
 

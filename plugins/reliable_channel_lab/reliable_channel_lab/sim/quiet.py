@@ -101,7 +101,8 @@ class QuietGroup:
     participants: int
     conditions: Conditions = field(default_factory=Conditions)
     warm_up_ms: int = 60_000
-    """Silence before the rounds (ms). All members arrive in the first half of this silence."""
+    """Silence before the rounds (ms). All members arrive in the first half of the silence before
+    the rounds."""
     rounds: int = 5
     round_ms: int = 120_000
     recovery_ms: int = 10_000

@@ -38,7 +38,7 @@ OFTEN_CHECKED: Final = 100
 LOOK_EVERY_MS: Final = 5_000
 """Polling interval for a quiet group after the faults."""
 MAX_BYTES: Final = 1_000_000
-"""Maximum number of bytes of a payload that the trace shows."""
+"""Limit of `payload_bytes` for the simulated channels."""
 EQUAL: Final = "in the end all logs are equal"
 NOTICED: Final = "a log that differs is noticed"
 AGREED: Final = "equal logs are not called different"
@@ -250,7 +250,7 @@ class Simulation:
 
     def is_quiet(self) -> bool:
         """Return True if nothing is pending, and all message logs are equal. If equal logs are not
-        promised, participants must know of every difference instead."""
+        promised, participants must know of every difference between their logs."""
         return self._is_at_rest() and (
             self._are_equal() or not (self._must_be_equal() or self._unnoticed())
         )

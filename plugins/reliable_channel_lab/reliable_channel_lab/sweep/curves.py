@@ -40,7 +40,7 @@ class Target:
 
     @classmethod
     def parse(cls, text: str) -> "Target":
-        """Return the target in a text.
+        """Return the target that a text describes.
 
         Raises:
             ValueError: it is none.

@@ -98,7 +98,7 @@ class GroupRun(Run):
     idle_ms: Annotated[
         int,
         Bound(0),
-        Doc("The time for which the run is observed in silence after that."),
+        Doc("The time for which the silent group is observed after the last delivery."),
     ] = 0
 
     def __post_init__(self) -> None:

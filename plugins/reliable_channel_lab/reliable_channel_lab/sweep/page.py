@@ -166,7 +166,7 @@ def _table_of_best(records: Sequence[Record], asked: BestOf) -> str:
     )
     cost_label, cost_unit = _axis(asked.least)
     beside = f" ({_told(asked.where)})" if asked.where else ""
-    best_of = [f"cheapest {_code(name)} with {_code(asked.target)}{beside}" for name in asked.of]
+    best_of = [f"cheapest {_code(name)} with `{asked.target}`{beside}" for name in asked.of]
     head = [*map(_code, asked.each), *best_of, cost_label]
     rows = [head, ["---"] * len(head)]
     for answer in answers:

@@ -35,8 +35,8 @@ OPTIONS: Final = (
     ),
     "retrieval_strategy",
 )
-"""Options of the core by flat name, such as `group.option`. Other options than these make no
-difference in a simulation."""
+"""Options of the core, by flat name. Options outside this list make no difference in a
+simulation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

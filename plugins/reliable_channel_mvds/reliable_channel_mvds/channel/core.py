@@ -1,11 +1,11 @@
 """Participant of a channel that MVDS keeps in sync.
 
 All participants receive the transport's broadcasts, for which MVDS has no rules. A new message is
-therefore broadcast once to all participants. From then on, a node (`node.py`) repeats the message
-to peers that do not acknowledge it. Payloads between other participants are also read, because they
-tell which messages a peer has. The peers of a participant are all participants that it has heard. A
-peer that answers none of several messages counts as gone. A peer that returns is offered the
-messages that the node holds.
+therefore broadcast once to all participants. After the broadcast, a node (`node.py`) repeats the
+message to peers that do not acknowledge it. Payloads between other participants are also read,
+because they tell which messages a peer has. The peers of a participant are all participants that it
+has heard. A peer that answers none of several messages counts as gone. A peer that returns is
+offered the messages that the node holds.
 
 MVDS has no order of messages. The core delivers each message when it arrives. The log is ordered by
 Lamport timestamps, so that all participants end with the same log.
@@ -302,7 +302,7 @@ class MvdsCore:
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def on_deadline(self, now_ms: int) -> None:
-        """Send and give up everything that is due at this time."""
+        """Send what is due at this time, and give up messages that were repeated too often."""
         if self._hello.due_ms is not None and self._hello.due_ms <= now_ms:
             self._hello.said(now_ms, alone=not self._node.peers(self._group))
             self._counters.syncs_sent += 1

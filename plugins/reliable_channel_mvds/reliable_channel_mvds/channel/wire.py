@@ -29,7 +29,7 @@ class Envelope:
     payload: bytes = b""
     ephemeral: bytes = b""
     nonce: bytes = b""
-    """Random bytes that make equal ephemeral messages distinct."""
+    """Bytes that make equal ephemeral messages distinct."""
 
     @property
     def is_hello(self) -> bool:

@@ -55,7 +55,7 @@ class Talk(Message):
     """Answer of a user to a question of the bot."""
 
     data: Mapping[str, Any]
-    """Data that the questions of this dialogue collected."""
+    """Data that the questions of the dialogue have collected."""
 
 
 @dataclass(frozen=True, slots=True)

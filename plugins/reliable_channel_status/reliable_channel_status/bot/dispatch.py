@@ -86,7 +86,7 @@ class Dispatcher:
 
     @property
     def handled_until_ms(self) -> int:
-        """Note that all received events up to this time are handled."""
+        """Time up to which all received events are handled."""
         return min([self._session.now_ms(), *self._pending.values()])
 
     async def tell(self, arrival: Arrival, tasks: TaskGroup) -> None:

@@ -91,7 +91,7 @@ async def allows(checks: Sequence[Check], message: Message) -> bool:
 Allow: TypeAlias = (
     Literal["moderators"] | Iterable[PublicKey | str] | Callable[[PublicKey], bool] | None
 )
-"""Users that may call a command, which are moderators, listed public keys, or users that a function
+"""Users that may call a command, such as moderators, listed public keys, or users that a function
 accepts."""
 
 MESSAGE_FORMS: Final = (ChatMessage, Message)
@@ -161,7 +161,7 @@ class BotCommand:
     checks: tuple[Check, ...] = ()
     cooldown: Cooldown | None = None
     buckets: Buckets | None = None
-    """Number of calls of the command that the cooldown has counted."""
+    """Counter of the command's calls for the cooldown, or None without a cooldown."""
     error_handlers: ErrorChain = ()
 
 

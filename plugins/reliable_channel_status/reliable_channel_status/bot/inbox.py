@@ -33,7 +33,7 @@ _ORDINARY = (RefusalReason.REPEATED, RefusalReason.REPEATED_KEY, RefusalReason.U
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """Received payload whose changes are already applied."""
+    """Received payload, after its changes were applied to the bot's chats."""
 
     received: Received
     applied: Applied

@@ -36,8 +36,8 @@ CooldownKey: TypeAlias = Literal["user", "channel", "all"]
 
 @dataclass(frozen=True, slots=True)
 class Cooldown:
-    """Rate limit of one command, which allows `calls` in `per_s` seconds by each user, channel or
-    bot.
+    """Rate limit of a command, with `calls` in `per_s` seconds by each user, in each channel, or by
+    all users.
 
     Raises:
         ValueError: fewer than one call, no time, or `by` is none of them.
@@ -46,7 +46,8 @@ class Cooldown:
     calls: int
     per_s: float
     by: Annotated[
-        CooldownKey, Doc("Scope in which calls are counted together, such as a user or a channel.")
+        CooldownKey,
+        Doc("Scope in which calls are counted together, which is a user, a channel, or all users."),
     ] = "user"
 
     def __post_init__(self) -> None:

@@ -21,8 +21,8 @@ TOPICS_PER_QUERY: Final = 20
 """Maximum number of content topics in a Store query, which keeps its URL short."""
 REMEMBERED_HASHES: Final = 50_000
 CACHE_CAPACITY: Final = 50
-"""Number of messages that nwaku's cache for a shard can hold. If a read returns this many messages,
-nwaku may have dropped others."""
+"""Number of messages that nwaku's cache for a shard can hold. If a read returns as many messages as
+the cache can hold, nwaku may have dropped others."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,8 @@ HANDLED: Final = 100_000
 """Maximum number of handled events that are remembered. Events older than the oldest remembered
 event are not answered."""
 SAID: Final = 20_000
-"""Maximum number of the bot's messages that are remembered, each by its cause. A message that is no
-longer remembered is sent again if its function runs again."""
+"""Maximum number of the bot's messages that are remembered, so that none is sent twice. A message
+that is no longer remembered is sent again if its function runs again."""
 CHATS: Final = 1_000
 """Maximum number of chats whose clocks are remembered, because any user can invent chats of a
 community."""
@@ -64,7 +64,8 @@ class OutboxEntry:
     """Message that the bot has sent or will send."""
 
     once: str
-    """Cause of the message, for which the message is sent only once."""
+    """Identifier of the event and function that caused the message, which is sent only once for
+    it."""
     number: int
     message_id: MessageId
     route: str
@@ -166,7 +167,7 @@ class BotMemory:
         self._recorder.put(_CLOCKS, chat_id, self.clock(chat_id).last)
 
     def sent_before(self, once: str) -> MessageId | None:
-        """Return the id of the message that was sent for a cause, or None if none was sent."""
+        """Return the id of the message that was sent under the identifier `once`, or None."""
         one = self._entries.get(once)
         return one.message_id if one else None
 

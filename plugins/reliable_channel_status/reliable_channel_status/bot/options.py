@@ -85,7 +85,7 @@ class BotOptions:
     needs_membership: Annotated[
         bool,
         Doc("""True if `run` ends with `NotAMember` (exit status 1) after the bot was rejected or
-            kicked. If False, the bot continues in its other communities."""),
+            kicked. If False, the bot continues to run."""),
     ] = False
     history_ms: Annotated[
         int,

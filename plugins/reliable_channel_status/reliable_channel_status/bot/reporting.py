@@ -63,7 +63,7 @@ class JsonLines(logging.Formatter):
     fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line of a record, of this package or another."""
+        """Return a log record of any package as a line of JSON."""
         line: dict[str, Any] = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
             + f".{record.msecs:03.0f}Z",

@@ -58,7 +58,7 @@ SHORT_LOOKS: Final = 3
 """Number of checks in a row in which Store had more messages than the node's cache. After that many
 checks, another program probably reads the same cache."""
 ADVERTISE_CHECK_S: Final = 300.0
-"""Interval at which the bot checks that the description of its community is due."""
+"""Interval at which the bot checks for a due description of its community."""
 OVERLAP_MS: Final = 60_000
 """Margin around the time range of a Store query, because the clocks of nodes differ."""
 

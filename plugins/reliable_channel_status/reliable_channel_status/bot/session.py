@@ -234,7 +234,7 @@ class Session(Outbox):
         return self.languages.of(user)
 
     def settled(self, received: Received) -> None:
-        """Acknowledge a direct message, and remove its waiting entry, because it is handled."""
+        """Acknowledge a direct message that was handled, and remove its waiting entry."""
         if received.waiting_id is not None:
             self.group_keys.done(received.waiting_id)
             self.memory.write()

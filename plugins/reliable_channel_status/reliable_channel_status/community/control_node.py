@@ -44,7 +44,7 @@ State: TypeAlias = Literal["pending", "accepted", "declined", "left"]
 
 
 class NotControlNode(ReliableChannelError, RuntimeError):
-    """Error that this bot may not change a community, because another control node runs it."""
+    """Error that this bot may not change a community, because this bot does not run it."""
 
 
 class JoinRefusal(Enum):
@@ -211,7 +211,8 @@ class ControlNode:
     def ask(
         self, request: CommunityRequestToJoin, signer: PublicKey, now_ms: int
     ) -> Request | RefusedRequest:
-        """Add a user's request to join. An accepted request is pending until a decision."""
+        """Add a user's request to join. A request that is not refused is pending until a
+        decision."""
         if (refused := self._why_not(request, signer, now_ms)) is not None:
             return refused
         for waiting in self.pending:

@@ -41,8 +41,8 @@ MAX_GROUPS: Final = 2_000
 """Maximum number of groups whose keys are stored. Beyond the maximum, keys of further groups are
 refused."""
 MAX_CANDIDATES: Final = 256
-"""Maximum number of keys for which no authority vouches yet. Beyond the maximum, the oldest such
-key is evicted."""
+"""Maximum number of keys for which no authority vouches yet. Beyond the maximum, the oldest key is
+evicted."""
 MAX_CHAINS: Final = 256
 """Maximum number of keys whose hash chains are in memory."""
 MAX_ID_BYTES: Final = COMMUNITY_ID_LENGTH + 36
@@ -322,7 +322,7 @@ class GroupKeys:
         encrypted, the description waits, and is read again with the next key.
 
         A description with unreadable members is refused if the participant has a group key and was
-        not excluded. The next group key is then on its way to the participant.
+        not excluded. In that case, the next group key is on its way to the participant.
         """
         description = received.payload
         community = self._by_key.get(received.signer.compressed)

@@ -113,7 +113,7 @@ class CommunityHistory:
 
     @property
     def content_topics(self) -> tuple[str, ...]:
-        """Content topics and times for queries of the community's messages in Store."""
+        """Content topics for queries of the community's messages in Store."""
         return self._opener.content_topics
 
     def add(self, message: WakuMessage) -> None:

@@ -58,7 +58,7 @@ def why_invalid(description: CommunityDescription) -> str | None:
 
 def is_privileged(description: CommunityDescription, user: PublicKey) -> bool:
     """Return True if a user may pin messages, and delete messages of others. The community's own
-    key has no such right, because it is not a member."""
+    key may neither pin nor delete messages, because it is not a member."""
     member = description.members.get(user.hex)
     return member is not None and not PRIVILEGED.isdisjoint(member.roles)
 

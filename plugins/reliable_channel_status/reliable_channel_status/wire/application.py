@@ -33,8 +33,8 @@ IGNORED: Final = frozenset(
         PayloadType.COMMUNITY_PUBLIC_SHARD_INFO,
     }
 )
-"""Payload types that each client broadcasts about itself in every community. The bot ignores these
-payload types."""
+"""Payload types that each client broadcasts about itself in every community. The bot ignores
+payloads that clients broadcast about themselves."""
 
 
 def message_id(signer: PublicKey, data: bytes) -> MessageId:
@@ -84,7 +84,7 @@ def unwrap(data: bytes) -> SignedPayload | Ignored | Refused:
 
 def to_protocol(signed: SignedPayload, installation_id: str = "") -> bytes:
     """Return the bytes of a signed payload that are segmented and encrypted. For types that
-    status-go sends in a `ProtocolMessage`, the bytes are such a message.
+    status-go sends in a `ProtocolMessage`, the bytes are a `ProtocolMessage`.
 
     Raises:
         ValueError: an `installation_id` that is not Unicode.

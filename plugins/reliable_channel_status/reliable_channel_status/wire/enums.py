@@ -75,7 +75,7 @@ class AudioType(OpenEnum):
 
 
 class LinkType(OpenEnum):
-    """Kind of page that a link points to."""
+    """Kind of a link's target, a page or an image."""
 
     LINK = 0
     IMAGE = 1

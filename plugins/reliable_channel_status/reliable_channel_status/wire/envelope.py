@@ -20,7 +20,7 @@ PADDING_BYTES: Final = 256
 """Multiple to which the plaintext's length is padded. A plaintext of an exact multiple gets a whole
 block of padding."""
 MAX_PAYLOAD_BYTES: Final = 256**3 - 1
-"""Maximum size of a payload, because the size of its length field has two bits."""
+"""Maximum size of a payload, because two bits tell the size of its length field."""
 IV_BYTES: Final = 12
 TAG_BYTES: Final = 16
 

@@ -61,8 +61,8 @@ class StatusSdsCodec:
     """Codec of nim-sds' dialect, with the hints of status-go. A `RetrievalHint` has a hash for each
     segment as text, while a `HistoryEntry` has 32 bytes.
 
-    Of several segment hashes only the last is kept, with which the message cannot be fetched. The
-    bot then finds the message in Store by its time.
+    Of several segment hashes only the last is kept, with which the message cannot be fetched. A
+    message whose hash is unknown is found in Store by its time.
     """
 
     def recognises(self, data: bytes) -> bool:
@@ -153,7 +153,7 @@ class SdsWrapper:
     """Wraps a community's messages in SDS as status-go does, without a message log. Wrapped
     messages refer to received messages and so acknowledge them, but are never repeated.
 
-    `SdsWrapper` is for scripts and tests. A bot uses a whole SDS channel instead.
+    `SdsWrapper` is for scripts and tests. A bot uses a whole SDS channel instead of `SdsWrapper`.
     """
 
     def __init__(self, channel_id: str) -> None:

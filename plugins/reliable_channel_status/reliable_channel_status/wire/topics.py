@@ -26,7 +26,8 @@ the maximum, the least recently used key is evicted."""
 CLUSTER_ID: Final = 16
 """Waku cluster of Status in 51/WAKU2-RELAY-SHARDING."""
 DEFAULT_SHARD: Final = PubsubTopic(CLUSTER_ID, 32)
-"""Shard on which Status clients write. Status clients from 2.42 on listen only to this shard."""
+"""Shard on which Status clients write. Status clients from 2.42 on listen only to the default
+shard, 32."""
 NON_PROTECTED_SHARD: Final = PubsubTopic(CLUSTER_ID, 64)
 """Shard on which clients before 2.40 write requests to join and other control messages."""
 AUTO_SHARD: Final = PubsubTopic(CLUSTER_ID, 0)

@@ -67,10 +67,11 @@ from status_tests.world import (
     describing,
     said,
 )
+from tests.slow import slow
 from waku import WakuMessage, message_hash
 from waku.node import NodeOptions
 
-SEEDS = (1, pytest.param(2, marks=pytest.mark.slow))
+SEEDS = (1, *slow(2))
 SHARD = "/waku/2/rs/16/32"
 SAID = 12
 
@@ -132,7 +133,7 @@ def test_a_store_that_cannot_be_asked_by_hash_is_asked_by_time(hash_queries: Any
         assert bot.reporter.counts["published_again", ""] == 0
 
 
-@pytest.mark.parametrize("hash_queries", ["refuse", "ignore"])
+@pytest.mark.parametrize("hash_queries", ["refuse", *slow("ignore")])
 @pytest.mark.parametrize("reliability", ["plain", "sds"])
 def test_members_lose_nothing_with_such_a_store(reliability: str, hash_queries: Any) -> None:
     members = two(reliability)

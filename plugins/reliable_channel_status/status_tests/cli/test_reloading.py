@@ -107,6 +107,7 @@ other = 1
 """
 
 
+@pytest.mark.slow
 def test_the_command_runs_a_bot_and_reloads_it(tmp_path: Path) -> None:
     file, key = tmp_path / "a_bot.py", tmp_path / "bot.key"
     write_key(key, PrivateKey.generate())

@@ -208,7 +208,7 @@ class SvsCore:
         return min(due for due in deadlines if due is not None)
 
     def on_deadline(self, now_ms: int) -> None:
-        """Send and give up everything that is due at this time."""
+        """Send what is due at this time, and give up messages that were missing for too long."""
         self._state.svs.on_deadline(now_ms)
         if self._state.acknowledge_at_ms is not None and self._state.acknowledge_at_ms <= now_ms:
             self._state.svs.announce(now_ms)

@@ -24,8 +24,8 @@ from .streams import Streams
 from .wire import ChannelWire, node_name, sender_id
 
 ACKNOWLEDGE_WITHIN_MS: Final = 2_000
-"""Time after a sent or delivered message within which a member sends its state vector. One member's
-vector is enough, so the random delays are skewed like those of §4.1."""
+"""Time after a sent or delivered message within which a member sends its state vector. The vector
+of one member is enough, so most members draw a long delay, as in §4.1."""
 VECTOR_BYTES: Final = 30_000
 """Maximum size of a Sync Interest of this channel. A Waku message has room for much more than an
 NDN packet."""

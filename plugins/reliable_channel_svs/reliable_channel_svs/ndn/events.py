@@ -26,7 +26,7 @@ class PublicationReceived:
 
 @dataclass(frozen=True, slots=True)
 class PublicationUnavailable:
-    """Event that no member had a publication for `give_up_after_ms`. Later publications are then
+    """Event that no member had a publication for `give_up_after_ms`. Later publications are
     delivered without the unavailable publication."""
 
     name: Name

@@ -44,7 +44,7 @@ def register_route(prefix: Name, nonce: bytes, now_ms: int) -> Command:
 
 def set_multicast(prefix: Name, nonce: bytes, now_ms: int) -> Command:
     """Return the command that sends Interests below a prefix to all nodes that registered it.
-    Without the command, the forwarder sends each Interest to only one of these nodes."""
+    Without a multicast command, the forwarder sends each Interest to only one node."""
     parameters = encode(CONTROL_PARAMETERS, prefix.encode(), encode(STRATEGY, MULTICAST.encode()))
     return _command("strategy-choice", "set", parameters, nonce, now_ms)
 

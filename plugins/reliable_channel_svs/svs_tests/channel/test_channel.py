@@ -40,6 +40,7 @@ from reliable_channel_svs.channel import SvsCore
 from reliable_channel_svs.channel.streams import WINDOW
 from reliable_channel_svs.channel.wire import ChannelWire, node_name
 from tests.channel.world import Told, listening
+from tests.slow import slow
 
 START = 1_736_266_473_000
 
@@ -120,9 +121,7 @@ class World:
 
 
 @pytest.mark.parametrize("loss", [0.0, 0.1, 0.3, 0.5])
-@pytest.mark.parametrize(
-    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3, 4))]
-)
+@pytest.mark.parametrize("seed", [0, 1, *slow(2, 3, 4)])
 def test_all_end_with_the_same_log(loss: float, seed: int) -> None:
     world = World(loss=loss, seed=seed)
     names = [f"node-{n}" for n in range(6)]

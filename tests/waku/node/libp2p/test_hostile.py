@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
+from tests.slow import slow
 from waku import LightClient, StoreQuery
 from waku.libp2p import ConnectionClosed, Libp2pError, Multiaddr, StreamClosed
 from waku.libp2p.driver import Link, Stream
@@ -335,9 +336,7 @@ async def test_a_query_that_passes_over_everything(monkeypatch: pytest.MonkeyPat
         assert node.archive is not None and node.archive.problem is None
 
 
-@pytest.mark.parametrize(
-    "seed", [0, 1, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 8))]
-)
+@pytest.mark.parametrize("seed", [0, 1, 2, *slow(*range(3, 8))])
 async def test_connections_that_break_off_anywhere(seed: int) -> None:
     """Peers that reset, close and vanish at random places: nothing of them is left."""
     choice = random.Random(seed)

@@ -10,7 +10,8 @@ from .. import status_pb2
 from ..keys import COMPRESSED_BYTES, PrivateKey, PublicKey, keccak256, recover
 
 MAX_DEVICES: Final = 16
-"""Maximum number of devices that are read from a bundle. status-go writes at most three devices."""
+"""Maximum number of devices that are read from a bundle. status-go keeps at most three devices of a
+user."""
 MAX_ID_LENGTH: Final = 128
 OWN_VERSION: Final = 0
 """Field `protocol_version` of the bot's own pre-keys. With devices of version 1, clients agree on a
