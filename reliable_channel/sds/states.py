@@ -13,8 +13,8 @@ missing message that is not found in time is *lost*. Messages that wait for a lo
 delivered without the lost message, and name it.
 
 **Joining.** A participant that joins a running channel cannot distinguish a lost message from an
-earlier one. For a while, unknown ids are *presumed* historic, so they are searched, but no message
-waits for them. A presumed message that is not found, or was sent before the join, becomes
+earlier message. For a while, unknown ids are *presumed* historic, so they are searched, but no
+message waits for them. A presumed message that is not found, or was sent before the join, becomes
 *historic*.
 
 **Here.** A message that arrives is *delivered* if each of its dependencies is delivered, lost or

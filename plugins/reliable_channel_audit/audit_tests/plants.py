@@ -334,7 +334,7 @@ GROUP_FAULTS: Final[dict[str, Fault]] = {
     "unreadable: an own message in the log": Fault(_unreadable(_own), False),
     "unreadable: a reception": Fault(_unreadable(_of("message_received")), False),
     "unreadable: an arrival": Fault(_unreadable(_needed_arrivals), False),
-    "unreadable: what went out": Fault(_unreadable(_of("wire_out")), False),
+    "unreadable: a sent message": Fault(_unreadable(_of("wire_out")), False),
     "unreadable: an acknowledgement": Fault(_unreadable(_of("message_acknowledged")), False),
     "unreadable: 40 lines of others": Fault(_unreadable(_others, 40), False),
     "unreadable: 40 lines of own messages": Fault(_unreadable(_own, 40), False),
@@ -342,7 +342,7 @@ GROUP_FAULTS: Final[dict[str, Fault]] = {
     "the journal ends, its participant goes on": Fault(_ends_early, False),
     "an empty journal": Fault(_empty, False),
     "no journal": Fault(_gone, False),
-    "collected at once": Fault(_cut(5), False),
+    "collected immediately": Fault(_cut(5), False),
     "collected after a second": Fault(_cut(1_000), False),
     "collected after a minute": Fault(_cut(60_000), False),
     "a loss": Fault(_lose, True),
@@ -356,7 +356,7 @@ GROUP_FAULTS: Final[dict[str, Fault]] = {
     "times in nanoseconds": Fault(_unit(lambda at_ms: at_ms * 1_000_000), False),
     "acknowledged by a stranger": Fault(_acknowledged(acknowledged_by="mallory"), True),
     "acknowledged twice": Fault(_acknowledged_twice, True),
-    "acknowledged for another": Fault(_acknowledged_of_others, True),
+    "acknowledged for another sender": Fault(_acknowledged_of_others, True),
     "impersonated by a stranger": Fault(_impersonated, True),
     "a restart with state": Fault(_restarted(loses=False), False),
     "a restart that lost a message": Fault(_restarted(loses=True), True),
@@ -385,11 +385,11 @@ def _twice(parts: list[Path]) -> None:
 
 PART_FAULTS: Final[dict[str, Callable[[list[Path]], None]]] = {
     "the first part is missing": _without(0),
-    "a part is missing": _without(1),
+    "a journal part is missing": _without(1),
     "two parts are missing": _without(1, 2),
     "the last part is missing": _without(-1),
     "a packed part breaks off": _cut_within,
-    "a part was copied": _twice,
+    "a journal part was copied": _twice,
 }
 """Of rotated journals; no promise is broken by any of them."""
 SETTINGS: Final = {

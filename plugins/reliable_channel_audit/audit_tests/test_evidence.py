@@ -97,7 +97,7 @@ def test_times_are_corrected_by_a_known_clock_and_marked_without(tmp_path: Path)
     plant("missing", paths[1], seed=1)
     group = group_of(journal_files([tmp_path])).participants
     (before,) = evidence(group, check([tmp_path]), [tmp_path])
-    plant("wrong clock", paths[2], seed=1)
+    plant("a clock 15 s ahead", paths[2], seed=1)
     found = check([tmp_path])
     ((whose, ahead_ms),) = found.clocks.items()
     assert whose[1] == paths[2].stem

@@ -110,7 +110,7 @@ def test_what_is_open_for_a_day_is_forgotten() -> None:
 def test_a_stream_tells_each_thing_once(spark: SparkSession, tmp_path: Path) -> None:
     journals = tmp_path / "journals"
     paths = write_group(journals, participants=2, messages=60)
-    ((_, sender_id, lost_id),) = plant("lost ack", paths[0], seed=1)
+    ((_, sender_id, lost_id),) = plant("a lost acknowledgement", paths[0], seed=1)
     whole = {path: path.read_bytes() for path in paths}
     for share in (0.4, 0.4, 1.0):  # the second time nothing is new; the first ends within a line
         for path, text in whole.items():
