@@ -120,8 +120,8 @@ def test_a_wrong_id_is_named(name: str, wrong: object) -> None:
         make(**{name: wrong})
 
 
-@pytest.mark.parametrize("wrong", [-0.1, 1.1, float("nan")])
-def test_a_wrong_share_to_drop_is_named(wrong: float) -> None:
+@pytest.mark.parametrize("wrong", [-0.1, 1.5, float("nan"), "x"])
+def test_a_wrong_share_to_drop_is_named(wrong: Any) -> None:
     with pytest.raises(ValueError, match=r"^`drop_incoming` must be a share from 0 to 1"):
         make(drop_incoming=wrong)
 
@@ -221,12 +221,9 @@ def test_a_filter_that_would_fill_the_message_is_refused() -> None:
 @pytest.mark.parametrize(
     ("name", "wrong"),
     [
-        ("drop_incoming", "x"),
-        ("drop_incoming", 1.5),
         ("journal", 5),
         ("seed", "x"),
         ("sender_id", "\ud800"),
-        ("channel_id", ""),
     ],
 )
 def test_a_wrong_argument_is_named(name: str, wrong: object) -> None:

@@ -12,6 +12,7 @@ from reliable_channel_audit.verdict import Value
 from reliable_channel_lab.journals import journals_in
 from reliable_channel_lab.sim import Simulation, draw_scenario
 from reliable_channel_lab.sim.scenario import ClockJump, Hostile
+from tests.slow import slow
 
 from . import simulated
 from .live_audit.growing import Growing, judged, live
@@ -33,7 +34,7 @@ def on_page(setting: str) -> dict[str, str]:
     return {row[0]: row[column] for row in rows if row[column] != EMPTY}
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("setting", ["group", *slow(*[s for s in SETTINGS if s != "group"])])
 def test_the_page_has_what_is_found_of_each_fault(
     sources: Sources, tmp_path: Path, setting: str
 ) -> None:
