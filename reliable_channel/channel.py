@@ -217,8 +217,10 @@ class ReliableChannel(TypedChannel[bytes]):
             async with ReliableChannel.from_config(channel_id="orders") as channel:
                 ...
 
-        A given argument overrides the environment, which overrides the table `[channel]` of the
-        file. The file and the environment use the names of the arguments (docs/operations.md).
+        A given argument overrides the environment (`RELIABLE_CHANNEL_SENDER_ID`), which overrides
+        the table `[channel]` of the file. Without `file`, the variable `RELIABLE_CHANNEL_CONFIG`
+        names the file. The file and the environment use the names of the arguments
+        (docs/operations.md).
 
         Raises:
             SettingsError: a value is unusable, or the file cannot be read; the text names it.
@@ -297,7 +299,8 @@ class ReliableChannel(TypedChannel[bytes]):
         """Connect to the network, subscribe and start the channel. The `async with` block calls
         `open`.
 
-        Any task may open and close a channel, in any order with other channels.
+        Any task may open and close a channel, in any order with other channels, and inside a time
+        limit.
 
         Raises:
             ChannelUnavailable: the node does not answer, or not as a Waku node does.
@@ -435,7 +438,8 @@ class ReliableChannel(TypedChannel[bytes]):
         """Stop publishing and retrying a request, and return True if it was pending.
 
         The event `send_failed` reports a cancelled request. A published message cannot be recalled.
-        All messages of a request stay in the log, because later messages refer to them.
+        All messages of a request stay in the log, because later messages refer to them. A peer that
+        requests a cancelled message receives the message.
 
         Raises:
             ChannelClosed: the channel is not open.
@@ -469,8 +473,9 @@ class ReliableChannel(TypedChannel[bytes]):
         but not read counts as slow.
 
         Each reader gets every event from this call on, after the events that no reader has read. A
-        slow reader never stops the channel. A reader over `limits.events` events behind gets
-        `EventsMissed`, then messages and reports of the log.
+        slow reader never stops the channel. A reader over `limits.events` events behind gets one
+        `EventsMissed` with their number. After `EventsMissed`, the reader gets messages and reports
+        from the log (at most the newest 100,000).
 
         In a channel with `state`, reading the next event confirms the previous event. Unconfirmed
         messages and reports are emitted again after a restart, messages as `redelivered`. A reader
@@ -529,8 +534,8 @@ class ReliableChannel(TypedChannel[bytes]):
         return self._used().explain(message_id)
 
     def explain_budget(self) -> Budget:
-        """Return the rate limit's state: the remaining budget, waiting messages, and the epoch's
-        end."""
+        """Return the state of the rate limit, with the remaining budget, waiting messages and the
+        epoch's end."""
         return self._used().explain_budget()
 
     @property

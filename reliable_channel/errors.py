@@ -95,8 +95,8 @@ class ChannelClosed(ReliableChannelError):
 
 
 class LeftOutOfOrder(ReliableChannelError):
-    """A block of `async with` ended while a block opened later was still open. The channel stays
-    open."""
+    """A block of `async with` was left by another task, or before a block inside it. The channel
+    stays open."""
 
 
 class ChannelUnavailable(ReliableChannelError):

@@ -30,8 +30,8 @@ class Way(Enum):
     EXTRA_COPY = "extra_copy"
     """Later copy of the message with the same bytes, without an observed request."""
     REPAIR = "repair"
-    """Later copy of the message, after a repair request. Such a copy does not name the participant
-    that sent it."""
+    """Later copy of the message, after a repair request. A copy after a repair request does not
+    name the participant that sent it."""
     STORE = "store"
     RECONCILIATION = "reconciliation"
     """Broadcast of another participant that repairs a difference between logs."""
@@ -52,10 +52,10 @@ class StoreSearch(NamedTuple):
     at_ms: int
     """Time of the answer to the query, or of its failure."""
     by: str
-    """Kind of the query: `hint` or `time`."""
+    """Kind of the query, `hint` or `time`."""
     took_ms: int
     outcome: str
-    """Result of the query: `found`, `not found` or `failed`."""
+    """Result of the query, out of `found`, `not found` and `failed`."""
 
 
 class Dispatch(NamedTuple):
@@ -63,7 +63,7 @@ class Dispatch(NamedTuple):
 
     at_ms: int
     kind: str
-    """Kind of the attempt: `content`, `copy`, `retry` or `repair`."""
+    """Kind of the attempt, out of `content`, `copy`, `retry` and `repair`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ class ChannelHealth:
     connection: ConnectionStatus = "disconnected"
     topic: TopicHealth = "unhealthy"
     sync: str = "synced"
-    """State of the sync status: `synced`, `syncing` or `different`."""
+    """State of the sync status, out of `synced`, `syncing` and `different`."""
     missing: int = 0
     """Number of messages that are known to exist but have not arrived."""
     lost: int = 0

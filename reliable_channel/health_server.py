@@ -10,8 +10,8 @@ connection that was silent for longest is closed. If the function of a page rais
 server answers 500. If the process has no free file descriptors, the server accepts connections
 again later.
 
-The server refuses (403) a `Host` with a dot, unless it is an address or in `allow_hosts`. Otherwise
-a web page could make its own name point to this server (DNS rebinding).
+The server refuses (403) a `Host` with a dot, unless it is an address or in `allow_hosts`. Without
+this check, a web page could make its own name point to this server (DNS rebinding).
 """
 
 import json

@@ -57,8 +57,8 @@ class WakuClient(
     """Client for the REST API of one node.
 
     Use the client in `async with`, or call `aclose()` at the end. Several tasks may call the client
-    at the same time. A call waits while too many bytes are being sent from this event loop to the
-    node.
+    at the same time. A call that publishes, filters or queries Store waits while too much is on its
+    way to the node.
 
     Args:
         base_url: where the node serves REST, such as `http://127.0.0.1:8645`. A path is kept. A

@@ -23,7 +23,7 @@
         └── EndpointMissing     the node does not offer this API
 
 The class tells which side is wrong, and `retryable` if the same call may succeed later. A retry may
-still repeat an effect: `NodeUnreachable.sent` tells if the node may have acted.
+still repeat an effect, and `NodeUnreachable.sent` tells if the node may have acted.
 """
 
 from __future__ import annotations

@@ -12,8 +12,9 @@ __all__ = ["HASH_BYTES", "message_hash"]
 def message_hash(pubsub_topic: str, message: WakuMessage) -> bytes:
     """Return the 32-byte hash by which every node identifies a message.
 
-    The hash is sha256(pubsub_topic ‖ payload ‖ content_topic ‖ meta ‖ timestamp). The fields
-    `version`, `ephemeral` and `proof` do not change the hash.
+    The hash is sha256(pubsub_topic ‖ payload ‖ content_topic ‖ meta ‖ timestamp), with 8 bytes of
+    timestamp (signed, big-endian). The fields `version`, `ephemeral` and `proof` do not change the
+    hash.
 
     DIVERGES: js-waku leaves the 8 bytes of the timestamp out if it is absent or 0. This function
     writes 8 zero bytes, like go-waku and nwaku, which answer Store queries. Give every message a

@@ -19,8 +19,8 @@ class SendEvent:
     """Event about the progress of a sent message."""
 
     kind: str
-    """Kind of the event: `propagated` (peers have it), `sent` (a Store has it), or `error`. Later
-    versions of the node have more kinds, such as `queued`."""
+    """Kind of the event, out of `propagated` (peers have it), `sent` (a Store has it), and `error`.
+    Later versions of the node have more kinds, such as `queued`."""
     message_hash: bytes | None
     """Message hash, or None if the node made no message."""
     timestamp_ns: int
@@ -68,7 +68,7 @@ class MessagingMessage:
     message_hash: bytes
     message: WakuMessage
     source: str = "live"
-    """Origin of the message: `live`, or `history` if the node fetched it from a Store."""
+    """Origin of the message, `live`, or `history` if the node fetched it from a Store."""
     sequence: int | None = None
     """Number of the message at the node, or None if the node does not count messages. A gap between
     two numbers means a lost message."""

@@ -46,9 +46,9 @@ PeerStats: TypeAlias = Mapping[str, Mapping[str, int]]
 class WakuMessage:
     """Waku message, as in 14/WAKU2-MESSAGE.
 
-    A `timestamp` of 0 is an absent timestamp: nwaku then writes its own clock. A `version` of None
-    is an absent version. The specification limits `meta` to 64 bytes. This class does not check the
-    limit, because nwaku relays longer values.
+    A `timestamp` of 0 is an absent timestamp, which nwaku replaces by its own clock. A `version` of
+    None is an absent version. The specification limits `meta` to 64 bytes. This class does not
+    check the limit, because nwaku relays longer values.
 
     Raises:
         ValueError: a version or timestamp no node can hold, or a topic that is not UTF-8. A
@@ -253,8 +253,8 @@ class ProtocolHealth:
 
     protocol: str
     status: str
-    """Status of the protocol: INITIALIZING, SYNCHRONIZING, READY, NOT_READY, NOT_MOUNTED or
-    SHUTTING_DOWN."""
+    """Status of the protocol, such as INITIALIZING, SYNCHRONIZING, READY, NOT_READY or
+    NOT_MOUNTED."""
     desc: str = ""
 
 

@@ -1,6 +1,6 @@
 """Content topics, static shards, and autosharding.
 
-Sources: 23/WAKU2-TOPICS ("Content topics", "Autosharding") and 51/WAKU2-RELAY-SHARDING.
+The sources are 23/WAKU2-TOPICS ("Content topics", "Autosharding") and 51/WAKU2-RELAY-SHARDING.
 """
 
 from __future__ import annotations

@@ -78,7 +78,8 @@ def chat(
 ) -> None:
     """Chat in a terminal. Each line that you type is sent. A tick means that a peer received it.
 
-    `/who` shows the participants, `/why` what happened to your messages, `/help` all commands.
+    `/who` shows the participants, `/why` explains what happened to your messages, `/help` lists all
+    commands.
     """
     needs_input()
     if join is not None:

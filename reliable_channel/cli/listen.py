@@ -28,8 +28,8 @@ def listen(
 ) -> None:
     """Print the messages of a channel in causal order as they are delivered, one a line.
 
-    Control characters, newlines and bidirectional overrides are printed as escapes. `--json` has
-    every byte. Ends in good order at SIGTERM.
+    Control characters, newlines and bidirectional overrides are printed as escapes. With `--json`,
+    the output has every byte. The command closes the channel in good order at SIGTERM.
     """
 
     async def main() -> None:

@@ -22,7 +22,7 @@ class OwnMessage:
     """Line of the message on the terminal, or None."""
     sent_at_ms: int
     state: str = "accepted"
-    """State of the message: `accepted`, `published`, `acknowledged` or `failed`."""
+    """State of the message, out of `accepted`, `published`, `acknowledged` and `failed`."""
     detail: str = ""
 
 

@@ -1,10 +1,12 @@
-"""`reliable-channel peer`: a participant driven by JSON lines, for test harnesses in any language.
+"""Command `reliable-channel peer`, a participant driven by JSON lines, for test harnesses in any
+language.
 
-In: `{"op":"send","ref":…,"payload":<base64>}` (and `idempotency_key`, if wanted),
-`{"op":"send_ephemeral",…}`, `{"op":"log"}`, `{"op":"statistics"}`, `{"op":"cut_off","value":true}`,
-`{"op":"stop"}`. With `--manual-confirm` also `{"op":"confirm","message_id":…}` for each handled
-message. Out: `{"event":"ready"}` first, one object an event, answers (`accepted`, `log`,
-`statistics`, `confirmed`, `error`) that repeat `ref`, and `{"event":"stopped"}` last.
+The commands are `{"op":"send","ref":…,"payload":<base64>}` (with `idempotency_key`, if wanted),
+`{"op":"send_ephemeral",…}`, `{"op":"log"}`, `{"op":"statistics"}`, `{"op":"cut_off","value":true}`
+and `{"op":"stop"}`. With `--manual-confirm`, the command `{"op":"confirm","message_id":…}` confirms
+a handled message. The output has one object an event, from `{"event":"ready"}` to
+`{"event":"stopped"}`. Each answer (`accepted`, `log`, `statistics`, `confirmed`, `error`) repeats
+the `ref` of its command.
 """
 
 import json

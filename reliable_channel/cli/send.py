@@ -34,7 +34,7 @@ class SendResult:
 
     code: ExitCode
     status: str
-    """Outcome of the message: `sent`, `acknowledged`, `failed`, `not-sent` or
+    """Outcome of the message, out of `sent`, `acknowledged`, `failed`, `not-sent` and
     `not-acknowledged`."""
     detail: str = ""
     """Participant that acknowledged the message, or the reason for a failure."""
@@ -55,8 +55,8 @@ def send(
 ) -> None:
     """Send one message and print its id.
 
-    The exit status is 1 if the message was refused or not acknowledged within --wait. It is 3 if no
-    node accepted it.
+    The exit status is 1 if the message was refused or not acknowledged within --wait. The exit
+    status is 3 if no node accepted the message.
     """
     if text == "-":
         needs_input()

@@ -103,8 +103,8 @@ def prune(
 ) -> None:
     """Evict old messages and give the space back. Peers and Store still have them.
 
-    Nothing else may have the file open. To do this all the time, open the channel with
-    limits.retention_ms.
+    No other program may have the file open. To evict old messages all the time, open the channel
+    with limits.retention_ms.
     """
     from ..state.files import prune as prune_file
 

@@ -1,4 +1,4 @@
-"""Open questions: own questions, and questions that this participant may answer.
+"""Open questions, both own questions and questions that this participant may answer.
 
 This module does not wait for the network. A question or an answer is stored in the step in which
 the channel delivers it.

@@ -1,4 +1,4 @@
-"""Comparison with Store: own messages that Store lacks, and missed messages that Store has.
+"""Comparison with Store, which finds own messages that Store lacks, and missed messages in Store.
 
 A dead subscription looks like a quiet network, and only Store shows the difference. One query by
 content topic finds both kinds of messages (LIP 172, P2P reliability). Ephemeral messages are not

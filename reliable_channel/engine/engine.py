@@ -308,7 +308,7 @@ class Engine:
         """Stop publishing and retrying the messages of a request. Return True if the request was
         pending.
 
-        The messages stay in the log, because later messages refer to them.
+        The messages of a cancelled request stay in the log, because later messages refer to them.
         """
         pending = [message_id for message_id in message_ids if message_id in self._requests]
         for message_id in pending:
@@ -500,8 +500,8 @@ class Engine:
         return self._message_traces.explain(message_id, self.core.log.get(message_id), now_ms)
 
     def explain_budget(self, now_ms: int) -> Budget:
-        """Return the rate limit's state: the remaining budget, waiting messages, and the epoch's
-        end."""
+        """Return the state of the rate limit, with the remaining budget, waiting messages and the
+        epoch's end."""
         waiting = self.outbox.waiting()
         return no_budget(waiting) if self.limit is None else self.limit.explain(waiting, now_ms)
 
@@ -527,8 +527,8 @@ class Engine:
         end a step after `take` and after a query to Store.
 
         If the step `is_due`, emit its events and wake the sending task. If the step is not due yet,
-        `end_write` returns it later. In both cases wake the tasks in `wakes`, and call
-        `on_deadline` at `due_ms`.
+        `end_write` returns it later. In any case, wake the tasks in `wakes`, and call `on_deadline`
+        at `due_ms`.
         """
         core, events, unwritten = self.core, self._events, self.unwritten
         self._repairs.step(now_ms)

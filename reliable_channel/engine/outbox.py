@@ -26,7 +26,7 @@ _NEWEST: Final = {
 FRESH_NS: Final = 10_000_000_000
 """Maximum age (ns) at which the same envelope is sent again. A failed dispatch may have reached the
 node, and the network recognises the same envelope. An older message needs a new timestamp, because
-archives refuse old timestamps (nwaku: 20 s)."""
+archives refuse timestamps that are 20 s old (nwaku)."""
 
 
 @dataclass(order=True, slots=True, weakref_slot=True, unsafe_hash=True)

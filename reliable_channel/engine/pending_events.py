@@ -1,7 +1,7 @@
-"""Events that the application has not confirmed yet: deliveries and reports.
+"""Events (deliveries and reports) that the application has not confirmed yet.
 
-A channel emits unconfirmed events again after a restart. The table is limited: if the application
-confirms nothing, the oldest events are dropped.
+A channel emits unconfirmed events again after a restart. If the application confirms no events, the
+oldest events are dropped.
 """
 
 import json
@@ -45,8 +45,8 @@ _BY_NAME: Final[dict[str, type[Report]]] = {kind.wire_name: kind for kind in REP
 
 
 Key = tuple[str, str] | AnyEvent
-"""Key of an event: its kind and message id, or the event itself if it has no message id. A copy of
-an event has the same key."""
+"""Key of an event, as its kind and message id, or the event itself if it has no message id. A copy
+of an event has the same key."""
 
 
 class _Delivery(NamedTuple):

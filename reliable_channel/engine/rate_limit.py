@@ -125,8 +125,8 @@ class RateLimit:
     def spend(self, now_ms: int) -> Spent:
         """Count a message that is about to be sent.
 
-        Save the returned count before the message is sent. A crash then wastes at most one message
-        of the budget, and never exceeds the budget.
+        Save the returned count before the message is sent. A crash after the save wastes at most
+        one message, and the budget is never exceeded.
         """
         current = self.spent(now_ms)
         self._spent = Spent(current.epoch_index, current.messages + 1)

@@ -1,7 +1,7 @@
 """Plans for finding missing messages. The plans follow a repair policy, and collect the facts that
 the policy needs.
 
-This module does no I/O. After each step of the core, its owner passes the events and received
+This module does no I/O. After each step of the core, the owner passes the events and received
 messages and calls `step`. Other participants are asked for a message only when the repair policy
 permits it. `engine/store_queries.py` executes the planned Store queries.
 """

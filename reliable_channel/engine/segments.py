@@ -1,4 +1,4 @@
-"""Segmentation (LIP 173): long payloads are sent as segments, and arrive as whole payloads."""
+"""Segmentation of long payloads, which are sent as segments and arrive whole (LIP 173)."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -32,7 +32,7 @@ from ..segmentation import (
 SEGMENTS_SPARE: Final = 1
 """Number of segments that are kept free, because LIP 243 v0.1 allows one less than its maximum."""
 FORM: Final = "segment_form"
-"""Key of the state row with the form of the last received payload: `BARE` or a layout's name."""
+"""Key of the state row with the form of the last received payload, as `BARE` or a layout's name."""
 BARE: Final = "bare"
 
 
@@ -84,8 +84,8 @@ class _Place(NamedTuple):
 class Segments(Segmentation):
     """Segmentation in one layout of segments. The class reads segments of every known layout.
 
-    At first, each payload is put into a segment, even if it is short. If it `follows_form`, it
-    later sends in the form of another participant's last payload. A payload that is too long for
+    At first, each payload is put into a segment, even if it is short. With `follows_form`, payloads
+    are later sent in the form of another participant's last payload. A payload that is too long for
     one message is always cut. With a `log`, segments that left memory are read from the log again.
     """
 

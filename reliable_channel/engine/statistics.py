@@ -19,7 +19,7 @@ class TransportCounters:
     """Number of messages that arrived again with a hash that was handled before."""
     foreign: int = 0
     """Number of messages of the topic without the channel's marker, or not readable with its key.
-    Such messages are dropped silently."""
+    Messages with another marker or key are dropped silently."""
     retrieved: int = 0
     """Number of messages from Store that were unknown to this participant."""
     repaired: int = 0

@@ -2,8 +2,8 @@
 each step before it emits or broadcasts a part of the step.
 
 Steps that end during a write are written together in the next write. Events and messages stay in
-the order of the steps. A step that accepted an own message may be refused. If such a step cannot be
-written, the message is withdrawn and its events are not emitted.
+the order of the steps. A step that accepted an own message may be refused. If a step with an own
+message cannot be written, the message is withdrawn without any event.
 """
 
 from collections import deque

@@ -2,8 +2,8 @@
 
 `SdsProtocol` is the built-in sync protocol. `ReliableChannel(…, sync="name")` uses the core that a
 plugin registered (`hooks.register_sync_cores`). A core does no I/O. A core reads no clock, takes
-random numbers only from the given function, and never waits. After each call its owner writes
-`changes()`, then emits `events()` to the application and broadcasts `outgoing()`.
+random numbers only from the given function, and never waits. After each call the owner of the core
+writes `changes()`, emits `events()` and broadcasts `outgoing()`.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -91,8 +91,8 @@ class Withdrawing(Protocol):
     """Sync core that can withdraw a message that it has just accepted.
 
     If the state cannot be written, `ReliableChannel.send` raises, and the message must not be sent.
-    If a core has no `withdraw`, the message that could not be saved stays accepted in memory. The
-    channel then refuses later messages before it passes them to the core.
+    If a core has no `withdraw`, the message that could not be saved stays accepted in memory. After
+    such a failure, the channel refuses later messages before it passes them to the core.
     """
 
     def withdraw(self, message_id: str) -> None:

@@ -23,8 +23,8 @@ from ..events import (
 BACKLOG_LIMIT: Final = 100_000
 """Maximum number of messages and reports in the backlog. The oldest events are dropped."""
 BACKLOG_LIMIT_BYTES: Final = 64 * 1024 * 1024
-"""Maximum size of contents (bytes) that the backlog keeps because the log has another form. Such
-contents are long payloads of several segments, and contents encrypted inside SDS."""
+"""Maximum size of contents (bytes) that the backlog keeps because the log has another form.
+Examples are long payloads of several segments, and contents encrypted inside SDS."""
 LASTING: Final = (MessageReceived, MessageAcknowledged, DeliveryFailed, SendFailed, MessageLost)
 """Events that a reader must not miss, which are messages and their results."""
 

@@ -16,7 +16,8 @@ from ..events import AnyEvent, ConnectionStatus, ConnectionStatusChanged
 from ..transport.base import Transport
 
 Cause = Literal["failure", "silence"]
-"""Cause of a failure: a call failed, or calls return nothing although there are messages."""
+"""Cause of a failure, which is a failed call or the silence of calls that should return
+messages."""
 
 
 class Health:

@@ -1,4 +1,4 @@
-"""Journal file of a channel: every event, wire message and log entry as a JSON line, for audits."""
+"""Journal file of a channel, with a JSON line for every event, wire message and log entry."""
 
 import gzip
 import json
@@ -102,9 +102,9 @@ class Journal:
     ) -> None:
         """Write the first line of a session, which names the participant.
 
-        `wanted_from_ms` is the time from which this participant wants messages. None means that the
-        participant continues from saved state, with `log_length` log entries. Without a Store
-        (`has_store`), the participant cannot expect earlier messages.
+        `wanted_from_ms` is the time from which this participant wants messages. If `wanted_from_ms`
+        is None, the participant continues from saved state, with `log_length` entries. Without a
+        Store (`has_store`), the participant cannot expect earlier messages.
         """
         self._log_length, self._options, self._has_store = log_length, dict(options), has_store
         self._write(self._header(at_ms) | {"wanted_from_ms": wanted_from_ms})
@@ -196,7 +196,8 @@ class Journal:
         return {"fresh": True} if self._packer.begins() else {}
 
     def closed(self, at_ms: int) -> None:
-        """Write that the session has ended normally. A killed process writes no such line."""
+        """Write that the session has ended normally. The session of a killed process has no
+        `journal_closed` line."""
         self._write({"event": "journal_closed", "at_ms": at_ms})
 
     def close(self) -> None:

@@ -1,6 +1,7 @@
-"""Compact form of bytes in a journal: numbers for repeated fields, differences for bloom filters.
+"""Compact form of bytes in a journal, with numbers for repeated fields and differences for bloom
+filters.
 
-A packed payload is text, with spaces between its tokens:
+A packed payload is text with spaces between its tokens.
 
 | token | bytes |
 |---|---|
@@ -10,8 +11,8 @@ A packed payload is text, with spaces between its tokens:
 | `13=12^AAEC` | field 12 with these bits flipped (zlib), which is field 13 from now on |
 | `~12` | the value of field 12, without its tag and length |
 
-A payload that is not a protobuf message counts as one field. The number of each field is written
-beside it, so a lost line affects only lines that refer to it. All numbers end before a line that is
+A payload that is not a protobuf message counts as one field. Each field number is written beside
+its field, so a lost line affects only lines that refer to it. All numbers end before a line that is
 `fresh`.
 """
 
@@ -34,7 +35,7 @@ MAX_FIELDS: Final = 8_192
 MAX_REMEMBERED_BYTES: Final = 4 * 1024 * 1024
 MAX_PACKED_BYTES: Final = 1024 * 1024
 """Maximum size of fields and of text before the numbers start again. A reader that starts inside a
-file does not need earlier lines than that."""
+file therefore needs few earlier lines."""
 MAX_UNPACKED_BYTES: Final = 32 * 1024 * 1024
 """Maximum size of one unpacked payload (bytes), against small lines that unpack to a huge
 payload."""

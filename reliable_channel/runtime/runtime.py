@@ -312,8 +312,8 @@ class Runtime:
         return self.engine.explain(message_id, self._driver.now_ms())
 
     def explain_budget(self) -> Budget:
-        """Return the rate limit's state: the remaining budget, waiting messages, and the epoch's
-        end."""
+        """Return the state of the rate limit, with the remaining budget, waiting messages and the
+        epoch's end."""
         return self.engine.explain_budget(self._driver.now_ms())
 
     def statistics(self) -> ChannelStatistics:

@@ -38,8 +38,8 @@ class NotOpened(NotForUs):
 
 
 class StageError(Exception):
-    """A stage could not process a message to send. Such a message is not sent, and in particular
-    not without encryption."""
+    """A stage could not process a message to send. The message is not sent, and in particular not
+    without encryption."""
 
 
 class Stage(Protocol):

@@ -21,7 +21,7 @@ subscription is not silent."""
 
 
 class StoreClient:
-    """Tasks of a channel that query Store: `fetch` for the engine, and `confirm` for sent
+    """Tasks of a channel that query Store, `fetch` for the engine and `confirm` for sent
     messages."""
 
     def __init__(self, wiring: TaskContext, intake: Intake) -> None:

@@ -17,9 +17,9 @@ class SyncStatus:
     """Snapshot of the sync status. The state `synced` is possible with lost messages, because no
     message waits for lost messages.
 
-    In the state `different`, no message is missing, but another participant's log differs. One of
-    the two logs then lacks messages that no newer message refers to. Only participants of this SDK
-    in the `spec` dialect notice a difference, after some minutes.
+    In the state `different`, no message is missing, but another participant's log differs. If logs
+    differ, one of them lacks messages that no newer message refers to. Only participants of this
+    SDK in the `spec` dialect notice a difference, after some minutes.
     """
 
     state: SyncState

@@ -41,7 +41,7 @@ class Agenda:
         """The first deadline; None while nothing is planned."""
 
     def plan(self, slot: Slot, at_ms: int | None) -> None:
-        """Set the due time of a kind of work. None removes the due time."""
+        """Set the due time of a kind of work. If `at_ms` is None, the due time is removed."""
         self._at_ms[slot] = _NEVER if at_ms is None else at_ms
         first_ms = min(self._at_ms)
         self.next_ms = None if first_ms == _NEVER else first_ms

@@ -46,17 +46,17 @@ class BloomParameters:
 
     @property
     def bits_per_element(self) -> int:
-        """Bits of the filter for each message id: 15 by default."""
+        """Bits of the filter for each message id (15 by default)."""
         return math.ceil(-math.log(self.error_rate) / math.log(2) ** 2)
 
     @property
     def hash_count(self) -> int:
-        """Number of bits that a message id sets: 10 by default."""
+        """Number of bits that a message id sets (10 by default)."""
         return max(1, round(math.log(2) * self.bits_per_element))
 
     @property
     def bit_count(self) -> int:
-        """Size of a filter (bits): 150,000 by default."""
+        """Size of a filter (bits), which is 150,000 by default."""
         return self.capacity * self.bits_per_element
 
     @property
@@ -77,8 +77,7 @@ class BloomForm(Protocol):
     """Form of the bloom filters of a peer family."""
 
     byte_flip: int
-    """Number that is XORed with the index of a byte: 7 for big-endian words, 0 for little-endian
-    words."""
+    """Number that is XORed with a byte's index, 7 for big-endian and 0 for little-endian words."""
 
     def hash_pair(self, message_id: str, /) -> HashPair:
         """Return the hashes that determine the bits of a message id."""
@@ -98,11 +97,12 @@ class BloomForm(Protocol):
 
 
 class SpecBloomForm:
-    """Bloom filters of js-waku: big-endian words without a header, so all filters need one size."""
+    """Bloom filters of js-waku, with big-endian words and no header, so all filters need one
+    size."""
 
     byte_flip = 7
     hash_pair = staticmethod(hash_pair)
-    """Return MurmurHash3 values of 32 bits."""
+    """Return the MurmurHash3 values (32 bits) of a message id."""
 
     def write(self, parameters: BloomParameters, words: bytes) -> bytes:
         """Return the words of a filter unchanged."""
@@ -137,7 +137,7 @@ class BloomLayout:
 
     @property
     def byte_count(self) -> int:
-        """Size of the words of a filter (bytes): 18,752 by default."""
+        """Size of the words of a filter (bytes), which is 18,752 by default."""
         return 8 * (1 + self.bit_count // 64)
 
     def positions(self, message_id: str) -> list[int]:
@@ -216,11 +216,11 @@ class RollingBloomFilter:
     """Bloom filter of the newest ids, at least half its capacity and at most its whole capacity.
 
     DIVERGES: js-waku never rolls its filter, so after about 30,000 messages it acknowledges every
-    id. This class keeps two generations of filters. Each id goes into the current filter and, after
-    that is half full, also into the next filter. The next filter replaces the current filter when
-    that is full. The next one takes over when the current one is full. Up to the capacity, the
-    bytes equal the bytes of a plain filter. Up to the capacity the bytes are those of a plain
-    filter.
+    id. The specification says "SHOULD be rolled over and recomputed once it reaches a predefined
+    capacity". This class keeps two generations of filters. Each id goes into the current filter
+    and, after that is half full, also into the next filter. The next filter replaces the current
+    filter when that is full. The cost of a message is constant, and no filter is recomputed. Up to
+    the capacity, the bytes equal the bytes of a plain filter.
     """
 
     def __init__(

@@ -1,9 +1,9 @@
 """String hash of js-waku (Nim's MurmurHash3), and the bloom filter positions that a pair of hashes
 determines.
 
-Source: js-waku `nim_hashn`, golden vectors `hashn`. `h` is MurmurHash3 x86 32 with seed 0, as a
-signed number. Position `i` of an id in a filter of `m` bits is `(|h(id)| + i * |h(id + " b")|) %
-m`.
+The sources are js-waku's function `nim_hashn` and the golden vectors `hashn`. `h` is MurmurHash3
+x86 32 with seed 0, as a signed number. Position `i` of an id in a filter of `m` bits is `(|h(id)| +
+i * |h(id + " b")|) % m`.
 """
 
 import mmh3

@@ -5,7 +5,7 @@ gives it a `Recorder`. After each step, the owner writes the result of `take()` 
 before it releases the step. `restoring.py` reads the changes back after a restart.
 
 Small tables are rows by key, and putting a key again replaces its row. The log is separate, because
-it is large: entries are added, get a retrieval hint, and are trimmed.
+it is large, and its entries are added, get a hint, and are trimmed.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,9 +16,9 @@ Value = str | int | bytes | None
 Row = tuple[Value, ...]
 """Values of one table row. The first value is the key."""
 LogKey = tuple[int, str]
-"""Place of an entry in the log: Lamport timestamp and message id."""
+"""Place of an entry in the log, as Lamport timestamp and message id."""
 LogRow = tuple[str, str, int, bytes, bytes | None]
-"""Values of a log entry: message id, sender id, Lamport timestamp, content and retrieval hint."""
+"""Log entry as message id, sender id, Lamport timestamp, content and retrieval hint."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -176,7 +176,8 @@ class _NoRecorder(Recorder):
 
 
 CHANNEL: Final = Table("channel", (("name", "TEXT"), ("value", "ANY")))
-"""Table of single values: the clock, the start of the log, and the start of this participant."""
+"""Table of single values, such as the clock, the start of the log and the start of this
+participant."""
 
 NO_RECORDER: Final[Recorder] = _NoRecorder()
 

@@ -18,7 +18,7 @@ class LamportClock:
         self.value = now_ms
 
     def tick(self, now_ms: int) -> int:
-        """Return the Lamport timestamp of the next own message: `max(now, value + 1)`."""
+        """Return the Lamport timestamp `max(now, value + 1)` of the next own message."""
         self.value = max(now_ms, self.value + 1)
         return self.value
 
@@ -41,17 +41,17 @@ class SecondsClock(LamportClock):
         super().__init__(0)
 
     def tick(self, now_ms: int) -> int:
-        """Return the Lamport timestamp of the next own message: `max(now, value) + 1` in
-        seconds."""
+        """Return the Lamport timestamp `max(now, value) + 1` (in seconds) of the next own
+        message."""
         self._step(now_ms)
         return self.value
 
     def merge(self, lamport_timestamp: int) -> None:
-        """Advance the clock for a delivered message: `max(lamport_timestamp, value) + 1` in
-        seconds.
+        """Advance the clock for a delivered message to `max(lamport_timestamp, value) + 1` (in
+        seconds).
 
-        The timestamp may come from a dialect that does not use whole seconds. The clock still
-        advances beyond such a timestamp.
+        The timestamp may come from a dialect that does not use whole seconds. The clock also
+        advances beyond a timestamp that is not a whole second.
         """
         self._step(lamport_timestamp)
 

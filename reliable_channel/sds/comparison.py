@@ -70,7 +70,7 @@ class LogComparison:
 
     @property
     def different_from(self) -> tuple[str, ...]:
-        """Participants whose logs permanently differ from the own one."""
+        """Participants whose logs permanently differ from the own log."""
         return tuple(name for name, suspect in self._suspects.items() if suspect.is_confirmed)
 
     @property

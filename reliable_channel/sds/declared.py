@@ -1,11 +1,11 @@
-"""Options with limits, unit and text in the annotation, followed by the default.
+"""Declarations of options, with limits, unit and text in the annotation of a dataclass field.
 
     retry_interval_ms: Annotated[int, Bound(1), Unit("ms"), Doc("Wait before a retry.")] = 30_000
 
 The declaration checks a value, and is the source of the flag's help and the row in the reference.
 `declared` returns the declarations of a dataclass, and `check` applies them. The type of a value is
-checked too: numbers, switches, texts, paths, `Literal` and dataclasses. An option of another type
-needs a `Fits` in its annotation. `None` and `UNSET` are allowed if the type names them.
+also checked, for numbers, switches, texts, paths, `Literal` and dataclasses. An option of another
+type needs a `Fits` in its annotation. `None` and `UNSET` are allowed if the type names them.
 """
 
 from collections.abc import Callable, Mapping
@@ -116,8 +116,8 @@ class Declared:
     """Declaration of one option of a dataclass."""
 
     kind: Any
-    """Type that the value is parsed to: `bool`, `int`, `float`, `str`, `Path` or a `Literal`. The
-    type is a dataclass for a group of options, and None for other objects."""
+    """Type that the value is parsed to, such as `bool`, `int`, `float`, `str`, `Path` or a
+    `Literal`. The type is a dataclass for a group of options, and None for other objects."""
     default: object
     """Default value, or `dataclasses.MISSING` if the option is required."""
     unit: str

@@ -59,8 +59,8 @@ class Maker(Protocol):
         """Encode a message that leaves now, with the current requests and the given or current
         filter.
 
-        Return the bytes, and True if the message carries repair requests. A draft that has left
-        gives the same bytes again.
+        Return the bytes, and True if the message carries repair requests. A given older filter
+        acknowledges only saved messages, and a draft that has left gives the same bytes again.
         """
         ...
 

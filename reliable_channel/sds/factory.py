@@ -1,4 +1,4 @@
-"""Factory of the parts of a participant: those of LIP 109, or tuned parts with `self_tuning`."""
+"""Factory of the parts of a participant, by LIP 109 or, with `self_tuning`, tuned."""
 
 from .delivery import Delivery
 from .receiving import Receiver

@@ -1,4 +1,4 @@
-"""Message ids. The specification requires only that ids are unique."""
+"""Functions that make message ids. The specification requires only that ids are unique."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, KeysView

@@ -77,8 +77,8 @@ _CONTENT, _SYNC, _EPHEMERAL = MessageKind.CONTENT, MessageKind.SYNC, MessageKind
 
 @value
 class Message:
-    """SDS message. `None` means an absent field, which differs from an empty one except in the
-    `nim` dialect."""
+    """Message of SDS, with the fields of all dialects. `None` means an absent field, which differs
+    from an empty one except in the `nim` dialect."""
 
     sender_id: str
     message_id: str

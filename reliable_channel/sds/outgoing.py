@@ -33,7 +33,7 @@ class Unacknowledged:
 RetryPolicy = Callable[[Unacknowledged], int]
 """Function that returns the time (ms, at least 1) from a message's last dispatch to the next
 dispatch. The buffer calls the policy at each dispatch, and again when a participant may have the
-message. A retry policy must be pure: it returns the same result for equal arguments.
+message. A retry policy must be pure, which means that equal arguments give equal results.
 """
 
 

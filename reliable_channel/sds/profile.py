@@ -1,16 +1,16 @@
 """Dialects, each with the properties of one peer family.
 
 `SPEC` is the SDS specification as js-waku implements it. `NIM` is nim-sds, which status-go and
-logos-delivery use. A participant sends one dialect, and can listen to any number.
+logos-delivery use. A participant sends one dialect, and can listen to several dialects.
 
 If all participants listen to both dialects, they share one channel. Lamport timestamps are compared
 in milliseconds (a second of nim-sds is 1000 of them). All participants therefore end with the same
 log. Acknowledgements and repair requests work across dialects, and each filter is read in the form
 of its sender's dialect. A repaired message is broadcast in its first form. In a busy channel the
 clocks of nim-sds run ahead of real time. A participant that listens to nim-sds must allow this
-difference (`max_lamport_ahead_ms`). However, js-waku and nim-sds read only their own dialect. These
-implementations miss messages of the other dialect and wait for them. Mix dialects to move a channel
-to another dialect, not to bridge two channels.
+difference (`max_lamport_ahead_ms`). js-waku and nim-sds read only their own dialect, and wait for
+messages of the other dialect. Mix dialects to move a channel to another dialect, not to bridge two
+channels.
 """
 
 from collections.abc import Callable
@@ -41,7 +41,7 @@ class NamedLayout(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WireProfile:
-    """Dialect of one peer family: its encoding, clock, filters, ids and repair."""
+    """Dialect of one peer family, with its encoding, clock, filters, ids and repair."""
 
     name: str
     codec: Codec = field(repr=False)
@@ -67,7 +67,7 @@ class WireProfile:
     """Segment layout (or its name) in which peers send every payload. The layout is None if peers
     use no segments."""
     encryption_order: str = "sds-then-encrypt"
-    """Order of encryption: `sds-then-encrypt` for whole messages, `encrypt-then-sds` for
+    """Order of encryption, `sds-then-encrypt` for whole messages or `encrypt-then-sds` for
     contents."""
     marker: bytes | None = None
     """Marker that must be sent with each message on the transport, or None."""
@@ -123,8 +123,8 @@ PROFILES: Final = {profile.name: profile for profile in (SPEC, NIM)}
 
 
 def understood(profile: WireProfile) -> tuple[WireProfile, ...]:
-    """Return the dialects that a participant listens to: its own dialect and the built-in dialects.
-    An own dialect comes first, because a built-in dialect might accept its messages."""
+    """Return the dialects that a participant listens to, which are its own and the built-in
+    dialects. An own dialect comes first, because a built-in dialect might accept its messages."""
     if PROFILES.get(profile.name) is profile:
         return tuple(PROFILES.values())
     return profile, *(other for other in PROFILES.values() if other.name != profile.name)

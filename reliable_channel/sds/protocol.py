@@ -5,8 +5,8 @@ each with the time. After each call the owner broadcasts the messages of `outgoi
 `events()`. No other call changes the state. The state machine reads no clock, never waits, and
 draws random numbers only from `random`.
 
-Source: LIP 109 (SDS) and the SDS-R implementation guide. Comments cite the section names of these
-documents.
+The sources are LIP 109 (SDS) and the SDS-R implementation guide. Comments cite the section names of
+these documents.
 """
 
 from collections.abc import Collection, Sequence
@@ -35,10 +35,10 @@ __all__ = ["Arrival", "Outcome", "SdsProtocol"]
 class SdsProtocol:
     """State machine of one participant of a channel.
 
-    The participant sends the dialect `profile` and reads those in `listen_to` (default: all known).
-    `profile.py` describes mixing. The options and the id function default to those of `profile`.
-    With `signing` the participant signs its messages. With `require_signatures` the participant
-    rejects messages whose sender is not proven.
+    The participant sends the dialect `profile` and reads those in `listen_to` (by default all).
+    `profile.py` describes how dialects can be mixed. The options and the id function default to
+    those of `profile`. With `signing` the participant signs its messages. With `require_signatures`
+    the participant rejects messages whose sender is not proven.
 
     `random` returns floats in [0, 1), for sync back-off and sync ids only.
 
@@ -174,7 +174,7 @@ class SdsProtocol:
     def join(self, now_ms: int, *, wanted_from: int = 0, presume_ms: int) -> None:
         """Join a conversation that is in progress. Messages with a Lamport timestamp below
         `wanted_from` (ms) are dropped. For `presume_ms`, unknown references count as references to
-        such messages."""
+        messages before `wanted_from`."""
         self._state.joining.start(wanted_from=wanted_from, presume_until_ms=now_ms + presume_ms)
 
     def receive(
@@ -207,7 +207,7 @@ class SdsProtocol:
 
     def events(self) -> Sequence[SdsEvent]:
         """Return the events since the last call of `events`, in order. The application must get all
-        these events."""
+        returned events."""
         state = self._state
         events, state.events = state.events, []
         return events
@@ -220,8 +220,8 @@ class SdsProtocol:
         return outgoing
 
     def changes(self) -> Changes:
-        """Return the changes to the saved state since the last call of `changes`. Write these
-        changes in one transaction before you use `events()` and `outgoing()`."""
+        """Return the changes to the saved state since the last call of `changes`. Write the
+        returned changes in one transaction before you use `events()` and `outgoing()`."""
         recorder = self._state.recorder
         if recorder.records and self.clock.value != self._recorded_clock:
             self._recorded_clock = self.clock.value

@@ -1,5 +1,5 @@
-"""Receiving (LIP 109, Receive Message and Review ACK Status, and SDS-R, When RECEIVING a
-Message)."""
+"""Receiving of messages (LIP 109, Receive Message and Review ACK Status, and SDS-R, When RECEIVING
+a Message)."""
 
 from dataclasses import replace
 from enum import Enum

@@ -1,4 +1,4 @@
-"""Sending (LIP 109, Send Message, Periodic Sync Message and Ephemeral Messages)."""
+"""Sending of messages (LIP 109, Send Message, Periodic Sync Message and Ephemeral Messages)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

@@ -79,8 +79,7 @@ class Shares:
     def claim(self, key: str, owner: str) -> None:
         """Move an entry to another owner if that has fewer entries.
 
-        Otherwise a flooder could be the first to name a missing message, and have its entry
-        evicted.
+        In this way, a flooder that is the first to name a message cannot have its entry evicted.
         """
         if self.weight_of(owner) < self.weight_of(self._owners[key]):
             weight = self._shares[self._owners[key]].entries[key][1]

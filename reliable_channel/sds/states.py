@@ -13,7 +13,7 @@ message that is not found in time is *lost*. Messages that wait for a lost messa
 without it, and name the lost message.
 
 **Joining.** A participant that joins a running channel cannot distinguish a lost message from an
-earlier one. For a while, unknown ids are *presumed* historic: they are searched, but no message
+earlier one. For a while, unknown ids are *presumed* historic, so they are searched, but no message
 waits for them. A presumed message that is not found, or was sent before the join, becomes
 *historic*.
 
@@ -161,7 +161,7 @@ for _state in State:
 
 
 OnTransition = Callable[[str, Trigger], None]
-"""Function that is called at each transition of a message: `TransitionCheck` or `unchecked`."""
+"""Function that is called at each transition of a message, `TransitionCheck` or `unchecked`."""
 
 
 def unchecked(message_id: str, event: Trigger) -> None:

@@ -63,6 +63,6 @@ class Progress:
     lost: int
     """Number of messages that were declared lost and have not arrived since."""
     different_from: tuple[str, ...] = ()
-    """Participants whose logs permanently differ from the own one."""
+    """Participants whose logs permanently differ from the own log."""
     repair_failed: bool = False
     """True if no participant was able to repair the difference between logs."""

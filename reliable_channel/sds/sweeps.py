@@ -16,7 +16,7 @@ TRIM_INTERVAL_MS: Final = 60_000
 
 
 class Sweeps:
-    """Periodic duties of LIP 109: retries, answers, sync messages and timeouts."""
+    """Periodic duties of LIP 109, which are retries, answers, sync messages and timeouts."""
 
     def __init__(
         self,

@@ -1,12 +1,12 @@
 """Time of a periodic sync message (LIP 109, Periodic Sync Message).
 
-The whole channel shares the sync messages of an interval: the first sync makes others unnecessary.
-js-waku draws each timer uniformly from 0, so a sync prevents no other sync. Right after a sync,
-each of N participants sends a sync with probability 1/30 a second. A quiet channel thus carries
-N/30 syncs a second. `SuppressedSchedule` instead uses a feedback timer (Nonnenmacher and Biersack,
-Scalable feedback for large groups, 1999). Its delay is a dead time without syncs, followed by a
-skewed random time. About one participant is expected to send within one network latency of the
-first, in any group.
+The whole channel shares the sync messages of an interval, because one sync makes others
+unnecessary. js-waku draws each timer uniformly from 0, so a sync prevents no other sync. Right
+after a sync, each of N participants sends a sync with probability 1/30 a second. A quiet channel
+thus carries N/30 syncs a second. `SuppressedSchedule` instead uses a feedback timer (Nonnenmacher
+and Biersack, Scalable feedback for large groups, 1999). The delay of `SuppressedSchedule` is a dead
+time without syncs, followed by a skewed random time. About one participant is expected to send
+within one network latency of the first, in any group.
 """
 
 import math
@@ -33,8 +33,8 @@ class SyncTrigger(Enum):
     SYNC = "sync"
     REQUEST = "request"
     """Sync message with repair requests. A sync with requests is sent even if others have just sent
-    a sync, so it takes no turn. Otherwise one participant could delay all syncs by sending requests
-    without end."""
+    a sync, so it takes no turn. If a sync with requests took a turn, one participant could delay
+    all syncs without end."""
     OWN_CONTENT = "own_content"
     OWN_SYNC = "own_sync"
 
@@ -99,8 +99,8 @@ class SuppressedSchedule:
 
 
 class JsWakuSchedule:
-    """Schedule of js-waku, for comparison: uniform from 0, halved after content, doubled after an
-    own sync."""
+    """Schedule of js-waku, for comparison, with a uniform delay from 0. The delay is halved after
+    content, and doubled after an own sync."""
 
     _MULTIPLIER: Final = {
         SyncTrigger.CONTENT: 0.5,

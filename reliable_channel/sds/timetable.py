@@ -6,7 +6,7 @@ from itertools import islice
 from sortedcontainers import SortedList
 
 Key = tuple[int, int, str]
-"""Entry of a timetable: due time, running number, message id."""
+"""Entry of a timetable, as due time, running number and message id."""
 
 
 def _ignore(first_ms: int | None) -> None:
@@ -104,8 +104,7 @@ class OwnedTimetable(Timetable):
         """Move an entry to another owner if that has fewer entries. Return True if the entry was
         moved.
 
-        Otherwise a flooder could be the first to name a missing message, and have its entry
-        evicted.
+        In this way, a flooder that is the first to name a message cannot have its entry evicted.
         """
         is_lighter = self.weight_of(owner) < self.weight_of(self._owners[message_id])
         if is_lighter:

@@ -1,11 +1,11 @@
-"""Layouts of a segment on the wire. Only this module knows their field numbers.
+"""Layouts of a segment on the wire. Only this module knows the field numbers of the layouts.
 
 LIP 243 was published with four layouts, all with the hash in field 1. A field with an unexpected
 wire type shows that the bytes have another layout. The payload is field 7 in nim-segmentation, 6 in
 its early form, 4 in v0.1, and 5 in v0.2. In the other three layouts, each of these fields is a
-number. If the payload is absent, field 4 tells nim-segmentation, which always writes it, from v0.1.
-In the early form and in v0.2, a segment without a payload is not read. A segment without a payload
-then means the same as in nim-segmentation or v0.1.
+number. Without a payload, nim-segmentation is recognised by field 4, which v0.1 leaves out. In the
+early form and in v0.2, a segment without a payload is not read. A segment without a payload looks
+the same in these layouts and in nim-segmentation or v0.1.
 """
 
 from collections.abc import Sequence
@@ -29,8 +29,8 @@ LAST_FIELD_NUMBER: Final = 7
 """Highest field number in all layouts. Later versions may add fields with higher numbers, which are
 ignored."""
 HEADER_BYTES: Final = 128
-"""Number of bytes that nim-segmentation reserves for all fields besides the payload. These fields
-need at most 71 bytes."""
+"""Number of bytes that nim-segmentation reserves for all fields besides the payload. The fields
+besides the payload need at most 71 bytes."""
 CHUNK_ALIGNMENT_BYTES: Final = 64
 """Alignment of Reed-Solomon chunks in nim-segmentation (bytes), which applies even without
 parity."""
@@ -82,7 +82,8 @@ class NimSegmentation(_BoundedSegments):
     name: str = "nim-segmentation"
 
     def encode(self, segment: Segment) -> bytes:
-        """Encode one segment. The field `parity_segment_count` is left out if it is 0.
+        """Encode one segment in this layout. The field `parity_segment_count` is left out if it is
+        0.
 
         Raises:
             ValueError: the length of the payload is not set.

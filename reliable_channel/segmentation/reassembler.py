@@ -41,8 +41,8 @@ class ReassemblyLimits:
     max_buffered_bytes: int = 64 * MIB
     """Maximum memory of all incomplete payloads (bytes), enough for about 30,000 new payloads."""
     max_sender_buffered_bytes: int = 32 * MIB
-    """Maximum memory of one sender's incomplete payloads (bytes). This memory holds 256 segments of
-    nim-segmentation's size."""
+    """Maximum memory of one sender's incomplete payloads (bytes). The default memory holds 256
+    segments of nim-segmentation's size."""
 
     def __post_init__(self) -> None:
         for limit in fields(self):

@@ -17,8 +17,8 @@ from typing import Final
 from .segment import Segment
 
 SEGMENT_OVERHEAD_BYTES: Final = 160
-"""Memory (bytes) that is counted for each segment besides its payload. Otherwise a million segments
-of one byte would count as one megabyte."""
+"""Memory (bytes) that is counted for each segment besides its payload. Without this overhead, a
+million segments of one byte would count as one megabyte."""
 SET_OVERHEAD_BYTES: Final = 2_048
 """Memory (bytes) that is counted for each incomplete payload."""
 SLACK: Final = 64

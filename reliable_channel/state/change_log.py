@@ -1,5 +1,6 @@
-"""Change log of a state file: rows of the small tables in the order of writing. A transaction
-appends all its rows as one row. The rows of many transactions are moved into their tables together.
+"""Change log of a state file, with the rows of the small tables in the order of writing. A
+transaction appends all its rows as one row. The rows of many transactions are moved into their
+tables together.
 
 Most rows are soon deleted again, such as the rows of acknowledged messages. Few rows therefore
 reach their tables. A transaction writes one page of the change log, instead of one or two pages of

@@ -38,7 +38,7 @@ class MemoryStateStore:
         return Saved(tables, [LogEntry(*entry.row) for entry in newest])
 
     def write(self, changes: Changes) -> None:
-        """Accept all of the changes."""
+        """Store all the changes in memory."""
         for message_id in changes.removed:
             if removed := self._entries.pop(message_id, None):
                 self._order.remove(removed.key)

@@ -5,8 +5,7 @@ Most transactions are fast (`is_quick`). Fast transactions only append to the WA
 does not need another thread.
 
 Rows of small tables are first appended to one table (`change_log.py`). Log entries are written
-directly to their table. Other modules check the file: `schema.py` (tables), `rows.py` (checksums),
-`continuity.py` (missing data) and `ownership.py` (other processes).
+directly to their table. `schema.py`, `rows.py`, `continuity.py` and `ownership.py` check the file.
 """
 
 import os

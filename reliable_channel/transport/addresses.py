@@ -14,7 +14,7 @@ _PEERS: Final = ("/", "enrtree://", "enr:")
 
 
 def default_content_topic(channel_id: str) -> str:
-    """Return the default content topic of a channel: `/reliable-channel/1/<channel id>/proto`."""
+    """Return the default content topic of a channel, `/reliable-channel/1/<channel id>/proto`."""
     return f"/reliable-channel/1/{re.sub(r'[^A-Za-z0-9._-]', '-', channel_id)}/proto"
 
 

@@ -123,7 +123,8 @@ class Transport(Protocol):
         ...
 
     async def receive(self) -> Batch:
-        """Wait for messages. An empty batch shows that the transport is working.
+        """Wait for messages of the content topic. An empty batch shows that the transport is
+        working.
 
         After `aclose` the method raises an error, or returns an empty batch. Messages from
         `by_hash` and `by_time` have the source `Source.STORE`, all others `Source.LIVE`.

@@ -30,8 +30,7 @@ __all__ = ["HubNode", "ReadBy", "TopicReader"]
 _log: Final = logging.getLogger("reliable_channel")
 
 ReadBy = Literal["relay", "shard", "filter"]
-"""API of a subscription: a content topic or a static shard by relay, or a content topic by
-filter."""
+"""API of a subscription, which is a content topic or a static shard by relay, or a filter."""
 _Key = tuple[ReadBy, str, str | None]
 """API, shard, and the content topic of a lane that reads a single one."""
 MIN_INTERVAL_MS: Final = 10
@@ -76,7 +75,7 @@ class TopicReader:
         self._came = Notifier()
 
     async def read(self) -> list[WakuMessage]:
-        """Wait for messages. An empty list shows that the node answers.
+        """Wait for messages of the content topic. An empty list shows that the node answers.
 
         Raises:
             WakuError: the node does not answer, or has forgotten the subscription.

@@ -22,8 +22,8 @@ _CLOSED: Final = "the hub's topic is closed"
 PAGES_AHEAD: Final = 4
 """Maximum number of pages that wait for a slow channel."""
 PATIENCE_S: Final = 1.0
-"""Longest time that other channels wait for a slow channel (s). The slow channel then continues
-with a query of its own."""
+"""Longest time that other channels wait for a slow channel (s). The slow channel then queries again
+from its last page."""
 
 
 class _Asker:

@@ -1,4 +1,4 @@
-"""Waku without an own node: light push, filter and Store through service peers over libp2p.
+"""Waku without an own node, by light push, filter and Store through service peers over libp2p.
 
 The address is `libp2p:///dns4/node.example/tcp/8000/wss/p2p/16Uiu2…`, with commas between
 addresses. The option `node` of a channel also accepts addresses without the scheme, and

@@ -21,9 +21,9 @@ from .settings import WakuSettings
 SEEN_LIMIT: Final = 20_000
 """Number of remembered message hashes, by which a second copy is dropped."""
 BURST: Final = 16
-"""Number of datagrams that are sent at once: 22 kB, a tenth of the receive buffer in Linux."""
+"""Number of datagrams that are sent at once (22 kB), a tenth of the receive buffer in Linux."""
 PAUSE_S: Final = 0.001
-"""Pause after a burst, in which receivers empty their buffers (s): this leaves 20 MB/s."""
+"""Pause after a burst (s), in which receivers empty their buffers, so that 20 MB/s are possible."""
 READ_AT_ONCE: Final = 256
 """Number of datagrams that are read before other tasks have a turn."""
 

@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl, urlsplit
 from .base import TransportError
 
 RECEIVE_BUFFER_BYTES: Final = 4 * 1024 * 1024
-"""Size of the receive buffer that is requested from the system (bytes), which may grant less. The
+"""Size of the requested receive buffer (bytes), which `net.core.rmem_max` limits in Linux. The
 buffer holds datagrams while the program is busy."""
 ALLOWED: Final = (
     "udp+multicast://group:port, such as udp+multicast://239.1.2.3:5007, with "

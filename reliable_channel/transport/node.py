@@ -89,7 +89,8 @@ class NodeTransport(BaseTransport):
         )
 
     async def publish(self, envelope: Envelope) -> Envelope | None:
-        """Publish an envelope. With the messaging layer, return the envelope that the node made."""
+        """Publish an envelope by the API in use. With the messaging layer, return the envelope that
+        the node made."""
         return await self._way.publish(envelope)
 
     async def receive(self) -> Batch:

@@ -37,8 +37,8 @@ HANDOVER_S: Final = 5.0
 GRACE_S: Final = 1.0
 """Time limit for further nodes to accept a message that one node has accepted (s)."""
 QUEUED_BATCHES: Final = 32
-"""Maximum number of batches that wait for a slow reader. After that, the caches of the nodes fill,
-and the nodes report it."""
+"""Maximum number of batches that wait for a slow reader. If more batches wait, the caches of the
+nodes fill, and the nodes report it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +56,8 @@ class PoolTransport(BaseTransport):
     `aclose`.
 
     A gap of one node does not matter if another node reads without a gap from before until after
-    it. The gap is not reported before that later read. If the other node fails too, the gap is
-    reported.
+    it. A gap is not reported before the later read of the other node. If the other node fails too,
+    the gap of the first node is reported.
 
     Args:
         transports: a way through each node; the pool opens and closes them.
@@ -255,8 +255,8 @@ class PoolTransport(BaseTransport):
         return found
 
     async def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
-        """Query one node, and the next node if it fails or returns unrequested messages. After such
-        a change, some messages are returned twice."""
+        """Query one node, and the next node if it fails or returns unrequested messages. After the
+        change to the next node, some messages are returned twice."""
         answered = False
         for node in self._in_turn():
             if answered and not node.answers:

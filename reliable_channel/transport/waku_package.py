@@ -1,5 +1,5 @@
-"""Check for an unrelated distribution that also installs a package `waku`. That distribution and
-this SDK overwrite each other's files."""
+"""Check for an unrelated distribution that also installs a package `waku`. The other distribution
+and this SDK overwrite each other's files."""
 
 from typing import Final
 

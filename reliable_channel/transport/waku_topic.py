@@ -24,7 +24,7 @@ FORGOTTEN: Final = (NotSubscribed, NotFound, EndpointMissing)
 """Errors that show a lost subscription, or a node that restarted with other options."""
 PAGE_SIZE: Final = 100
 MAX_PAGES: Final = 20_000
-"""Maximum number of pages of one query: two million messages, twice the default size of a log."""
+"""Maximum number of pages of one query, for two million messages or twice the default log."""
 _DENIED: Final = (401, 403, 407)
 """The answer of a proxy in front of the node; its operator will correct the token."""
 

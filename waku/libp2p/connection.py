@@ -1,4 +1,4 @@
-"""State machine of a whole libp2p connection: negotiation, noise, a muxer, and streams.
+"""State machine of a whole libp2p connection, with negotiation, noise, a muxer, and streams.
 
 `receive` accepts bytes from the socket, and `data_to_send` and `next_event` return the results. The
 stack is built bottom up:
@@ -6,7 +6,7 @@ stack is built bottom up:
     multistream (/noise) → noise → muxer, agreed in noise or by multistream → streams,
     each of which begins with multistream
 
-Connection establishment: https://github.com/libp2p/specs/blob/master/connections/README.md
+The specification is https://github.com/libp2p/specs/blob/master/connections/README.md.
 """
 
 from __future__ import annotations
@@ -84,8 +84,8 @@ class _Negotiation:
 class Connection:
     """State machine of one connection, for either side.
 
-    If the peer breaks a rule, `receive` raises an error and the connection is over. Then send the
-    bytes that `data_to_send` still returns, and close the socket.
+    If the peer breaks a rule, `receive` raises an error and the connection is over. After an error,
+    send the bytes that `data_to_send` still returns, and close the socket.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """Identity keys, and the peer ids that are derived from them.
 
-https://github.com/libp2p/specs/blob/master/peer-ids/peer-ids.md
+The specification is https://github.com/libp2p/specs/blob/master/peer-ids/peer-ids.md.
 
 A host's own key is an Ed25519 key or a secp256k1 key (the kind of Waku nodes). Signatures of RSA
 and ECDSA peers can be verified, too. The package `cryptography` (OpenSSL) implements the
@@ -126,7 +126,7 @@ class PublicKey:
 
     @property
     def data(self) -> bytes:
-        """Bytes of the key: 32 (Ed25519), 33 (secp256k1), or DER for RSA and ECDSA.
+        """Bytes of the key, which are 32 (Ed25519), 33 (secp256k1), or DER for RSA and ECDSA.
 
         Raises:
             InvalidInput: the encoded bytes are not a key.

@@ -1,6 +1,6 @@
 """mplex 6.7, a muxer whose streams have no flow control. js-waku offers no other muxer by default.
 
-https://github.com/libp2p/specs/blob/master/mplex/README.md
+The specification is https://github.com/libp2p/specs/blob/master/mplex/README.md.
 
 Each side counts its own streams from 0 (T6). In this module the peer's stream n therefore has the
 number -(n + 1).

@@ -1,7 +1,7 @@
 """Self-describing network addresses (multiaddresses), such as `/dns4/node.example/tcp/8000/wss`.
 
-https://github.com/libp2p/specs/blob/master/addressing/README.md. Protocol numbers:
-https://github.com/multiformats/multicodec (table.csv).
+The specification is https://github.com/libp2p/specs/blob/master/addressing/README.md. The protocol
+numbers are in https://github.com/multiformats/multicodec (table.csv).
 """
 
 from __future__ import annotations

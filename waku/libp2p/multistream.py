@@ -1,6 +1,6 @@
 """multistream-select 1.0, which negotiates the protocol of a connection or a stream.
 
-https://github.com/multiformats/multistream-select
+The specification is https://github.com/multiformats/multistream-select.
 
 Each side of the negotiation is an object without I/O. The method `receive` accepts bytes, and
 `data_to_send` returns bytes. When `protocol` is known, `rest` has the bytes that the peer already

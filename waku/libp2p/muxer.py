@@ -102,7 +102,7 @@ class MuxedStream:
     credit: int = 0
     """Number of read bytes for which the peer has no credit yet (yamux)."""
     waiting: bytearray = field(default_factory=bytearray)
-    """Bytes that wait to be sent. If the stream is reset, these bytes are dropped."""
+    """Bytes that wait to be sent. If the stream is reset, its waiting bytes are dropped."""
     local_ended: bool = False
     remote_ended: bool = False
 

@@ -1,6 +1,6 @@
 """Unsigned LEB128 numbers of libp2p, with at most nine bytes, and only in the shortest form.
 
-https://github.com/multiformats/unsigned-varint
+The specification is https://github.com/multiformats/unsigned-varint.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """yamux 1.0, a muxer whose streams have flow control.
 
-https://github.com/hashicorp/yamux/blob/master/spec.md,
-https://github.com/libp2p/specs/blob/master/yamux/README.md
+The specifications are https://github.com/hashicorp/yamux/blob/master/spec.md and
+https://github.com/libp2p/specs/blob/master/yamux/README.md.
 """
 
 from __future__ import annotations

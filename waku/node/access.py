@@ -1,5 +1,4 @@
-"""Access rules: the node refuses requests from foreign web pages, and calls without the node's
-token.
+"""Access rules of the node against requests from foreign web pages, and calls without its token.
 
 A browser lets any page send requests to this machine. The browser names the page in `Origin` or
 `Sec-Fetch-Site`. If a page made its own host name point to this machine (DNS rebinding), `Host` has

@@ -1,4 +1,4 @@
-"""REST operations below `/admin/v1`: the peers of the node, and connections to further peers."""
+"""REST operations below `/admin/v1` for the peers of the node, and connections to further peers."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ async def peer(node: ServedNode, request: Request) -> Response:
 
 
 async def add_peers(node: ServedNode, request: Request) -> Response:
-    """Answer POST /admin/v1/peers: connect to peers by their multiaddresses."""
+    """Connect to peers by their multiaddresses (POST /admin/v1/peers)."""
     try:
         addresses = text_list(read_json(request))
     except BadBody as error:
@@ -148,7 +148,7 @@ async def filter_subscriptions(node: ServedNode, request: Request) -> Response:
 
 
 async def set_log_level(node: ServedNode, request: Request) -> Response:
-    """Answer POST /admin/v1/log-level/{level}: set the log level."""
+    """Set the log level of the node (POST /admin/v1/log-level/{level})."""
     given = request.path_values[0]
     name = given.upper()
     if name == "TRACE":

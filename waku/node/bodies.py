@@ -1,4 +1,4 @@
-"""Request bodies by nwaku's rules: closed objects, JSON with comments, and base64 of one
+"""Request bodies by nwaku's rules, with closed objects, JSON with comments, and one base64
 alphabet."""
 
 from __future__ import annotations

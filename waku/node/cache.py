@@ -57,8 +57,8 @@ class UnreadMessages:
     def add(self, message_hash: bytes, pubsub_topic: str, message: WakuMessage) -> None:
         """Keep a message of a subscribed topic, unless the cache has it already.
 
-        As in nwaku, a subscription to the pubsub topic or to the content topic is enough.
-        Afterwards the message can be read by its other topic, too.
+        As in nwaku, a subscription to the pubsub topic or to the content topic is enough. A kept
+        message can be read by either of its topics.
         """
         if message_hash in self._messages:
             return

@@ -90,7 +90,8 @@ class TopicMap(Generic[Topic, Listener]):
 
 
 class Clients:
-    """Clients of a node: the client without a name, and named clients in order of their last use.
+    """Clients of a node, with the client without a name, and named clients in order of their last
+    use.
 
     A named client that makes no calls for too long is dropped. If there are too many clients, the
     client that was unused for longest is dropped. The node calls `on_drop` for each dropped client.

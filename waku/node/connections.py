@@ -1,4 +1,4 @@
-"""Limits of the HTTP server: the number of connections, and the time for a request.
+"""Limits of the HTTP server for the number of connections, and the time for a request.
 
 uvicorn waits forever for the rest of a request, and accepts connections without a limit. Without
 these limits, 1,500 incomplete requests made a node unreachable.

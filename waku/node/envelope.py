@@ -30,7 +30,7 @@ class Envelope:
 
 
 def relay_json(message: WakuMessage) -> dict[str, str | int | bool]:
-    """Return the JSON of a message as nwaku's relay API writes it: with defaults, and `meta` only
+    """Return the JSON of a message as nwaku's relay API writes it, with defaults, and `meta` only
     if set."""
     fields: dict[str, str | int | bool] = {
         "payload": "",

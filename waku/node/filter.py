@@ -1,4 +1,4 @@
-"""Filter service: the criteria of each subscriber, and the pushes to it (12/WAKU2-FILTER)."""
+"""Filter service with the criteria of each subscriber, and the pushes to it (12/WAKU2-FILTER)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class FilterTable:
         return self._subscriptions.topics
 
     def ping(self, subscriber: Subscriber) -> None:
-        """Return if the node is a subscriber, otherwise raise an error.
+        """Raise an error unless the node is a subscriber.
 
         Raises:
             ServiceRefused: it has no subscription.

@@ -1,5 +1,4 @@
-"""REST operations below `/filter/v2`: subscriptions at a service node, and pushed messages
-(12/WAKU2-FILTER)."""
+"""REST operations below `/filter/v2` for subscriptions at a service node, and pushed messages."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ __all__ = ["ROUTES"]
 
 
 async def subscribe(node: ServedNode, request: Request) -> Response:
-    """Answer POST and PUT /filter/v2/subscriptions: subscribe to content topics."""
+    """Subscribe to content topics (POST and PUT /filter/v2/subscriptions)."""
     asked = _asked(node, request)
     if isinstance(asked, Response):
         return asked
@@ -36,7 +35,7 @@ async def subscribe(node: ServedNode, request: Request) -> Response:
 
 
 async def unsubscribe(node: ServedNode, request: Request) -> Response:
-    """Answer DELETE /filter/v2/subscriptions: unsubscribe from content topics."""
+    """Unsubscribe from content topics (DELETE /filter/v2/subscriptions)."""
     asked = _asked(node, request)
     if isinstance(asked, Response):
         return asked
@@ -50,7 +49,7 @@ async def unsubscribe(node: ServedNode, request: Request) -> Response:
 
 
 async def unsubscribe_all(node: ServedNode, request: Request) -> Response:
-    """Answer DELETE /filter/v2/subscriptions/all: unsubscribe from all content topics."""
+    """Unsubscribe from all content topics (DELETE /filter/v2/subscriptions/all)."""
     try:
         body = read_json(request, plain_text=False)
         request_id = text(closed_object(body, required={"requestId"}, optional=set())["requestId"])
@@ -63,7 +62,7 @@ async def unsubscribe_all(node: ServedNode, request: Request) -> Response:
 
 
 async def ping(node: ServedNode, request: Request) -> Response:
-    """Answer GET /filter/v2/subscriptions/{requestId}: ping the service node."""
+    """Ping the service node (GET /filter/v2/subscriptions/{requestId})."""
     return await _ask(node, request, request.path_values[0], lambda s, client: s.ping(client))
 
 

@@ -1,7 +1,7 @@
 """REST API of go-waku, with fewer operations than nwaku's and other words for the same answers.
 
-The module copies what a client can notice: missing paths, `true` and `null`, and texts of Store v3.
-The answers were recorded from go-waku 0.10.1.
+The module copies what a client can notice, such as missing paths, `true`, `null`, and texts of
+Store v3. The answers were recorded from go-waku 0.10.1.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ NO_SERVICE: Final = "No suitable service peer & no discovery method"
 
 
 async def push_v3(node: ServedNode, request: Request) -> Response:
-    """Answer POST /lightpush/v3/message: publish a message."""
+    """Publish a message (POST /lightpush/v3/message)."""
     try:
         pubsub_topic, message = _push_request(request)
     except BadBody as error:
@@ -32,7 +32,7 @@ async def push_v3(node: ServedNode, request: Request) -> Response:
 
 
 async def push_v1(node: ServedNode, request: Request) -> Response:
-    """Answer POST /lightpush/v1/message: publish a message by the older protocol."""
+    """Publish a message by the older protocol (POST /lightpush/v1/message)."""
     try:
         pubsub_topic, message = _push_request(request)
     except BadBody as error:

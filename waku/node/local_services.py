@@ -54,7 +54,7 @@ class LocalServices:
         return taken
 
     async def ping(self, subscriber: Subscriber) -> None:
-        """Return if a subscriber has a filter subscription, otherwise raise an error.
+        """Raise an error unless a subscriber has a filter subscription.
 
         Raises:
             ServiceRefused: it has none.

@@ -14,7 +14,7 @@ __all__ = ["GOSSIP", "Gossip", "Mesh", "MeshLink", "PeerInfo", "SeenSet"]
 GOSSIP: Final = "gossip"
 """Source of messages that came by libp2p's relay."""
 SEEN_TTL_NS: Final = 120 * 1_000_000_000
-"""Time (ns) after which a repeated message is passed on again: two minutes, as in nwaku."""
+"""Time (ns) after which a repeated message is passed on again, two minutes as in nwaku."""
 SEEN_CAPACITY: Final = 200_000
 
 

@@ -1,4 +1,4 @@
-"""REST operations below `/messaging/v1`: sending and receiving by content topic, as in
+"""REST operations below `/messaging/v1` to send and receive by content topic, as in
 logos-delivery."""
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ _DONE: Final = Response(200, b"")
 
 
 async def subscribe(node: ServedNode, request: Request) -> Response:
-    """Answer POST /messaging/v1/subscriptions: subscribe to a content topic."""
+    """Subscribe to a content topic (POST /messaging/v1/subscriptions)."""
     return await _each(node, request, node.messaging.subscribe, "Subscribe")
 
 
 async def unsubscribe(node: ServedNode, request: Request) -> Response:
-    """Answer DELETE /messaging/v1/subscriptions: unsubscribe from a content topic."""
+    """Unsubscribe from a content topic (DELETE /messaging/v1/subscriptions)."""
     return await _each(node, request, node.messaging.unsubscribe, "Unsubscribe")
 
 
 async def send(node: ServedNode, request: Request) -> Response:
-    """Answer POST /messaging/v1/messages: send a message."""
+    """Send a message (POST /messaging/v1/messages)."""
     try:
         message = _message(read_json(request), node.options.now_ns())
     except BadBody as error:

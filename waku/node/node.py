@@ -285,7 +285,7 @@ class EmbeddedNode:
         return self.mesh.publish(envelope)
 
     def check_size(self, message: WakuMessage) -> None:
-        """Return if a message can be published, otherwise raise an error.
+        """Raise an error unless a message can be published.
 
         Raises:
             PublishRefused: it is too large.

@@ -9,7 +9,7 @@ __all__ = ["BACKLOG", "files_allowed"]
 BACKLOG: Final = 128
 """Maximum number of connections that wait to be accepted."""
 FILES_OF_OTHERS: Final = 64
-"""Number of open files besides connections: store, log and joined nodes."""
+"""Number of open files besides connections, for store, log and joined nodes."""
 FEWEST_CONNECTIONS: Final = 16
 
 

@@ -1,4 +1,5 @@
-"""Description of the REST API: OpenAPI 3.1 at `/openapi.json`, and a page for people at `/docs`."""
+"""Description of the REST API, as OpenAPI 3.1 at `/openapi.json` and a page for people at
+`/docs`."""
 
 from __future__ import annotations
 

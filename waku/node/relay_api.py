@@ -1,5 +1,4 @@
-"""REST operations below `/relay/v1`: subscriptions, reading and publishing, by shard and content
-topic."""
+"""REST operations below `/relay/v1` to subscribe, read and publish, by shard and content topic."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ PUBLISHED_S: Final = 0.1
 
 
 async def subscribe(node: ServedNode, request: Request) -> Response:
-    """Answer POST /relay/v1/subscriptions: subscribe to pubsub topics."""
+    """Subscribe to pubsub topics (POST /relay/v1/subscriptions)."""
     topics = _pubsub_topics(request)
     if isinstance(topics, Response):
         return topics
@@ -49,7 +48,7 @@ async def subscribe(node: ServedNode, request: Request) -> Response:
 
 
 async def unsubscribe(node: ServedNode, request: Request) -> Response:
-    """Answer DELETE /relay/v1/subscriptions: unsubscribe from pubsub topics."""
+    """Unsubscribe from pubsub topics (DELETE /relay/v1/subscriptions)."""
     topics = _pubsub_topics(request)
     if isinstance(topics, Response):
         return topics
@@ -68,7 +67,7 @@ async def messages(node: ServedNode, request: Request) -> Response:
 
 
 async def publish(node: ServedNode, request: Request) -> Response:
-    """Answer POST /relay/v1/messages/{pubsubTopic}: publish a message."""
+    """Publish a message (POST /relay/v1/messages/{pubsubTopic})."""
     try:
         message = relay_message(read_json(request))
         node.publish(request.path_values[0], message)
@@ -83,7 +82,7 @@ async def publish(node: ServedNode, request: Request) -> Response:
 
 
 async def auto_subscribe(node: ServedNode, request: Request) -> Response:
-    """Answer POST /relay/v1/auto/subscriptions: subscribe to content topics."""
+    """Subscribe to content topics (POST /relay/v1/auto/subscriptions)."""
     topics = _content_topics(node, request, "Subscribe")
     if isinstance(topics, Response):
         return topics
@@ -96,7 +95,7 @@ async def auto_subscribe(node: ServedNode, request: Request) -> Response:
 
 
 async def auto_unsubscribe(node: ServedNode, request: Request) -> Response:
-    """Answer DELETE /relay/v1/auto/subscriptions: unsubscribe from content topics."""
+    """Unsubscribe from content topics (DELETE /relay/v1/auto/subscriptions)."""
     topics = _content_topics(node, request, "Unsubscribe")
     if isinstance(topics, Response):
         return topics
@@ -116,7 +115,7 @@ async def auto_messages(node: ServedNode, request: Request) -> Response:
 
 
 async def auto_publish(node: ServedNode, request: Request) -> Response:
-    """Answer POST /relay/v1/auto/messages: publish a message by its content topic."""
+    """Publish a message by its content topic (POST /relay/v1/auto/messages)."""
     try:
         message = relay_message(read_json(request))
     except (NoBody, BadBase64):

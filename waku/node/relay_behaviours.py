@@ -79,7 +79,8 @@ class NwakuRelay(Relay):
             self._followed.pop(self._shard_of(content_topic) or "", None)
 
     def drop(self, client: Client) -> None:
-        """Remove a client. The node leaves no shard, because nwaku does not know clients."""
+        """Remove a client of the node. The node leaves no shard, because nwaku does not know
+        clients."""
         for topic in self._pubsub.topics_of(client):
             super().unsubscribe(client, topic)
         for topic in self._content.topics_of(client):

@@ -1,4 +1,4 @@
-"""Services of a node for light clients: light push, filter and Store.
+"""Services of a node for light clients, which are light push, filter and Store.
 
 The REST API and the libp2p protocols use the same `Services`. `LocalServices` answers from this
 node, and `PeerServices` (`waku.node.libp2p`) asks a libp2p peer.
@@ -45,7 +45,7 @@ class ServiceRefused(Exception):
 
 
 def refuse_unreadable(message: WakuMessage) -> None:
-    """Return if a service node can decode a message, otherwise raise an error.
+    """Raise an error unless a service node can decode a message.
 
     Raises:
         ServiceRefused: in the words of nwaku's client about one with a long `meta`.
@@ -73,13 +73,14 @@ class Services(Protocol):
     refuses."""
 
     async def push(self, pubsub_topic: str, message: WakuMessage) -> int:
-        """Publish a message. Return the number of relay peers that received the message.
+        """Publish a message through the service node. Return the number of relay peers that
+        received the message.
 
         If no pubsub topic is given, the service node derives it from the content topic.
         """
 
     async def ping(self, subscriber: Subscriber) -> None:
-        """Return if a subscriber has a filter subscription, otherwise raise an error."""
+        """Raise an error unless a subscriber has a filter subscription."""
 
     async def subscribe(self, subscriber: Subscriber, criteria: Sequence[Criterion]) -> None:
         """Push messages that match the criteria to a subscriber from now on."""
@@ -100,7 +101,7 @@ class RemoteServices(Services, Protocol):
     clients."""
 
     async def check(self) -> None:
-        """Return if the peer knows this node as a subscriber, otherwise raise an error."""
+        """Raise an error unless the peer knows this node as a subscriber."""
 
     async def renew(self, criteria: Sequence[Criterion]) -> None:
         """Ask the peer to push the messages that clients want."""

@@ -1,6 +1,6 @@
 """Archive of the Store v3 service, with messages in SQLite, ordered by (timestamp, hash).
 
-Sources: 13/WAKU2-STORE v3, and nwaku's archive where the specification gives no answer.
+The sources are 13/WAKU2-STORE v3 and, where the specification gives no answer, nwaku's archive.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""REST operations below `/store/v3`: queries to the node's own Store or a peer's Store
-(13/WAKU2-STORE)."""
+"""REST operations below `/store/v3` to query the node's own Store or a peer's Store."""
 
 from __future__ import annotations
 

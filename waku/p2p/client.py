@@ -266,8 +266,9 @@ class LightClient:
         """Ask at least two peers to push messages of the topics. The returned stream yields
         `Pushed`, each message once.
 
-        Messages that pass while no peer is connected are in Store (see `SubscriptionRenewed`). If
-        no peer accepts the subscription and a peer answers 429, retry for three minutes.
+        Query Store for messages that passed while no peer was connected (see
+        `SubscriptionRenewed`). If no peer accepts the subscription and a peer answers 429, retry
+        for three minutes.
 
         Raises:
             ValueError: no content topic, or more than 100.

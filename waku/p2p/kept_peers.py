@@ -1,4 +1,5 @@
-"""Peers with lasting connections: all named peers, and as many found peers as a mesh needs.
+"""Peers with lasting connections, which are all named peers, and as many found peers as a mesh
+needs.
 
 Peers that dialled this host are served in the same way while they are connected.
 """

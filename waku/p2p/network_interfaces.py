@@ -1,6 +1,6 @@
 """Detection that the machine slept, or that its network address changed.
 
-Afterwards connections may be dead without notice, because the other side closed them meanwhile.
+After sleep or a change of address, connections may be dead without notice.
 """
 
 from __future__ import annotations

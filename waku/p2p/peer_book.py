@@ -35,7 +35,7 @@ removed."""
 MAX_ADDRESSES: Final = 8
 FIRST_REST_MS: Final = 1_000
 LONGEST_REST_MS: Final = 60_000
-"""Longest pause (ms) between dials of a peer that does not answer: 1, 2, 4 … 60 s."""
+"""Longest pause (ms) between dials of a peer that does not answer (1, 2, 4 … 60 s)."""
 MISFIT_REST_MS: Final = 10 * 60_000
 """Pause (ms) of a peer of another network or without services, because its settings may change."""
 EPOCH_PAUSE_MS: Final = 30_000
@@ -144,7 +144,7 @@ class PeerBook:
         *,
         besides: Collection[Entry] = (),
     ) -> list[Entry]:
-        """Return peers that may offer some of the services: named peers first, then by number of
+        """Return peers that may offer some of the services, named peers first, then by number of
         failures."""
         fit = [
             entry
@@ -225,7 +225,8 @@ class PeerBook:
     def choose(
         self, role: Role | None, count: int, now_ms: int, *, besides: Collection[Entry] = ()
     ) -> list[Entry]:
-        """Return connected peers to ask in turn, except peers that asked for a pause.
+        """Return connected peers to ask in turn, without those that asked for a pause, and deaf
+        peers last.
 
         If no role is given, any connected peer is returned.
         """
@@ -339,7 +340,7 @@ class PeerBook:
 
 
 def check_record(record: NodeRecord, own: Metadata) -> None:
-    """Return if a node record belongs to the own network, otherwise raise an error.
+    """Raise an error unless a node record belongs to the own network.
 
     Raises:
         WrongNetwork: another cluster, or none of our shards.

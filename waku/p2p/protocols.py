@@ -46,7 +46,7 @@ ROLE_PROTOCOLS: Final = {
 MAX_MESSAGE_BYTES: Final = 150 * 1024
 """Default limit of an encoded message in nwaku and go-waku (bytes)."""
 OVERHEAD_BYTES: Final = 64 * 1024
-"""Allowance for data besides a message (bytes): its topic, its hash, a request id."""
+"""Allowance for data besides a message (bytes), such as its topic, its hash and a request id."""
 MAX_PUSH_BYTES: Final = MAX_MESSAGE_BYTES + OVERHEAD_BYTES
 """Maximum size of a light push or a filter push in nwaku (bytes)."""
 MAX_ANSWER_BYTES: Final = 64 * 1024

@@ -1,4 +1,4 @@
-"""Waku's protobuf messages as a service peer uses them: requests in, answers out.
+"""Waku's protobuf messages as a service peer decodes requests and encodes answers.
 
 The module `codec` has the messages as a client uses them. A decoder raises only `InvalidInput`.
 """
@@ -37,7 +37,8 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class PushAsked:
-    """Light push request. If the pubsub topic is empty, the service peer chooses the shard."""
+    """Light push request that a peer sent. If the pubsub topic is empty, the service peer chooses
+    the shard."""
 
     request_id: str
     pubsub_topic: str

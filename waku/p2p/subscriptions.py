@@ -254,7 +254,7 @@ class Subscriptions:
         """Find peers that push no messages on a shard although they should. Return the peers that
         were not found before, with the evidence.
 
-        Such peers keep their subscriptions, and are used again as soon as they push a message.
+        A deaf peer keeps its subscriptions, and is used again as soon as it pushes a message.
         """
         found = []
         for (entry, shard), watchdog in self._watchdog.items():

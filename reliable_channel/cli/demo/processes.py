@@ -1,4 +1,4 @@
-"""Processes of the demo: a node, and participants that are driven by JSON lines."""
+"""Processes of the demo, which are a node, and participants that are driven by JSON lines."""
 
 import json
 import os

@@ -55,7 +55,8 @@ def doctor(
 ) -> None:
     """Find the problems of a set-up, and how to solve them.
 
-    Give it the flags of the command that does not work. The exit status is 1 if there is a problem.
+    Give `doctor` the flags of the command that does not work. The exit status is 1 if there is a
+    problem.
     """
     findings = Findings()
     examine_environment(findings, os.environ)

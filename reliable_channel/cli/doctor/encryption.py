@@ -17,8 +17,8 @@ MESSAGES: Final = 200
 
 
 async def examine_encryption(findings: Findings, channel: "ReliableChannel") -> None:
-    """Decrypt the messages of the last hour in Store, as a test of the key. If a node is away,
-    another check reports that."""
+    """Decrypt the messages of the last hour in Store, as a test of the key. Another check reports a
+    node that is away."""
     unopened = channel._unopened()
     if unopened is None:
         return

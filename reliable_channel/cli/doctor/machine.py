@@ -1,4 +1,4 @@
-"""Checks of the machine: the environment, the plugins, and the state file."""
+"""Checks of the environment, the plugins and the state file on this machine."""
 
 import os
 import shutil

@@ -41,7 +41,7 @@ async def examine_service_peers(
 ) -> None:
     """Check service peers one by one, with `publish` by a message on the topic.
 
-    Each subscription ends with its check.
+    At the end of each check, its subscription is ended too.
     """
     addresses = [one for url in urls for one in url.removeprefix(LIBP2P).split(",")]
     offered: set[Role] = set()

@@ -19,7 +19,7 @@ NEWEST: Final = 2
 MAX_HEADS: Final = 200
 REFERRED: Final = 10_000
 MAX_UNACKNOWLEDGED: Final = 100
-"""Maximum number of messages that one message acknowledges: about 10 kB of references."""
+"""Maximum number of messages that one message acknowledges, with about 10 kB of references."""
 HEADS_OF_SYNC: Final = 8
 """Maximum number of references in a sync message. Sync messages are short and frequent, and each
 names other heads if there are more heads."""

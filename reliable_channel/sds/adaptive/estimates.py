@@ -1,4 +1,5 @@
-"""Measurements of a self-tuning participant: latency, loss of first copies, and group size.
+"""Measurements of a self-tuning participant, which are latency, loss of first copies, and group
+size.
 
 The measurements do not rely on equal clocks of the participants. Each measured value has a limit,
 so that a hostile peer or a changed clock moves it little.
@@ -46,7 +47,7 @@ CONGESTION: Final = 0.15
 
 
 class Delays:
-    """Latency scale D: a typical one-way delay plus twice its deviation."""
+    """Latency scale D, which is a typical one-way delay plus twice its deviation."""
 
     def __init__(self) -> None:
         self.scale_ms: float = PRIOR_SCALE_MS

@@ -13,14 +13,14 @@ from typing import Final
 from ..pacing import Bucket
 
 ENTRY_BYTES: Final = 512
-"""Cost (bytes) of a message besides its length: objects while it waits, and work in a step."""
+"""Cost (bytes) of a message besides its length, for objects in memory and work in a step."""
 INBOX_BYTES: Final = 4 * 1024 * 1024
 """Maximum size (bytes) of all waiting messages, with `ENTRY_BYTES` added for each. Messages over
 the limit are dropped, and requested again later."""
 OPENED_BYTES: Final = 4 * 1024 * 1024
-"""Budget (bytes) of messages that are processed at once: 5,000 short messages."""
+"""Budget (bytes) of messages that are processed at once, which is 5,000 short messages."""
 OPENED_BYTES_PER_S: Final = 512 * 1024
-"""Budget (bytes) that each further second adds: 600 short messages, about 10 % of a core."""
+"""Budget (bytes) that each further second adds, for 600 short messages and about 10 % of a core."""
 PAUSE_MS: Final = 20
 """Time (ms) between steps when the budget is spent, so that a step processes several messages."""
 

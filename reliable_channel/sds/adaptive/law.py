@@ -1,8 +1,9 @@
 """Control law of a self-tuning channel, as pure functions of the measurements.
 
-D is the latency scale: the usual time until a message arrives, plus its variation. p is the share
-of first copies that are lost. N is the number of other participants. `estimates.py` measures D, p
-and N, and `tuner.py` applies the results of this module. All times are in milliseconds.
+D is the latency scale, which is the usual time until a message arrives, plus its variation. p is
+the share of first copies that are lost. N is the number of other participants. `estimates.py`
+measures D, p and N, and `tuner.py` applies the results of this module. All times are in
+milliseconds.
 """
 
 import math
@@ -12,9 +13,10 @@ from typing import Final
 from ..repair import buffers
 
 LEFT_OVER: Final = 0.15
-"""Mean number of participants that may lack a message after its last copy: N * p ** copies."""
+"""Mean number of participants that may lack a message after its last copy (N * p ** copies)."""
 LEFT_OVER_OF_PAIR: Final = 0.3
-"""The same limit for one other participant, to which a repetition costs as much as an answer."""
+"""Mean number of lacking participants in a channel of two, where a repetition costs as much as an
+answer."""
 MAX_COPIES: Final = 6
 """Maximum number of copies of a message. More copies help little against loss, and add to
 congestion."""
@@ -46,7 +48,7 @@ class Measured:
     """Measured values of the network, as one participant sees it."""
 
     scale_ms: float
-    """Latency scale D of the channel (ms): a typical delay plus its variation."""
+    """Latency scale D of the channel (ms), which is a typical delay plus its variation."""
     loss: float
     """Share p of first copies that are lost, from 0 to 1."""
     others: int
@@ -96,13 +98,12 @@ def response_groups(measured: Measured) -> int:
 
 
 def answer_span_ms(measured: Measured) -> int:
-    """Return the time (ms) over which answers are spread: one D for each participant that may
-    answer."""
+    """Return the time (ms) over which answers are spread, with one D for each possible answer."""
     return max(1, round(measured.scale_ms * measured.others / response_groups(measured)))
 
 
 def feedback_ms(measured: Measured, uniform: float) -> int:
-    """Return a random delay after which about e participants speak before they hear the first one.
+    """Return a random delay by which about e participants speak before they hear the first speaker.
 
     The delay is drawn from the exponential feedback timer of Nonnenmacher and Biersack. The density
     grows by the factor e in each D, and the first of N participants speaks after about D.

@@ -1,15 +1,17 @@
-"""Range-based reconciliation: participants find and repair the differences between two logs.
+"""Range-based reconciliation, by which participants find and repair the differences between two
+logs.
 
 References of messages reach back only to the newest messages. If the root of another log
 (`comparison.py`) differs, a participant describes the range in question. The description has the
 roots of 16 parts, or, for few messages, short hashes of their ids. All participants hear the
-description. A participant with a different log describes the differing parts further. Participants
-with messages that are not in a list of hashes broadcast them, several whole messages in one. A few
+description. A participant with a different log describes the differing parts further. A participant
+broadcasts its messages that are missing in a list of hashes, several messages at once. A few
 exchanges thus find a difference in a log of any length. The broadcasts repair the difference for
 all participants that share it.
 
-Source: A. Meyer, Range-Based Set Reconciliation (SRDS 2023). negentropy v1 uses the same leaf size
-and branching. Budgets limit the data sent for others, and limits bound the data read from others.
+The method is described in Meyer, Range-Based Set Reconciliation (SRDS 2023). negentropy v1 uses the
+same leaf size and branching. Budgets limit the data sent for others, and limits bound the data read
+from others.
 """
 
 from bisect import bisect_left
@@ -45,7 +47,7 @@ HEARINGS_EVERY_MS: Final = 200
 """Interval (ms) in which one more description or bundle is read, for all senders together."""
 COMPARED: Final = 100_000
 COMPARED_EVERY_MS: Final = 0.1
-"""Time (ms) for one more message to be hashed: 10,000 messages a second use 1 % of a core."""
+"""Time (ms) for one more message to be hashed, so that hashing uses about 1 % of a core."""
 MANY: Final = 16
 """Number of differing messages from which a participant asks at once."""
 AGAIN_SCALES: Final = 6
@@ -153,7 +155,7 @@ class Reconciliation:
     # -- inputs ------------------------------------------------------------------------------------
 
     def differs(self, root: LogRoot, here: LogRoot, now_ms: int, alike: int = 1) -> None:
-        """Note that the root of another participant differs from the own one. Ask at once if many
+        """Note that the root of another participant differs from the own root. Ask at once if many
         messages differ, otherwise only if the difference stays. `alike` is the number of
         participants with that root."""
         self._bundles.lacked_by(alike)
@@ -173,8 +175,8 @@ class Reconciliation:
             self._plan_next()
 
     def agrees(self, now_ms: int, *, all_agree: bool) -> None:
-        """Note that the root of another participant equals the own one. `all_agree` is True if the
-        roots of all heard participants equal the own one."""
+        """Note that the root of another participant equals the own root. `all_agree` is True if the
+        roots of all heard participants equal the own root."""
         question = self._question
         if all_agree:
             self._failed = None

@@ -1,4 +1,4 @@
-"""Collaborators of a self-tuning participant that repairs differences between logs.
+"""Parts of a self-tuning participant that repairs differences between logs.
 
 The dialect of the participant needs fields for reconciliation. The dialect of nim-sds has no such
 fields.
@@ -222,7 +222,7 @@ class ReconcilingSweeps(TunedSweeps):
 def make_parts(
     setup: Setup,
 ) -> tuple[ReconcilingState, ReconcilingSender, ReconcilingReceiver, ReconcilingSweeps]:
-    """Make the collaborators of a participant that reconciles logs."""
+    """Make the parts of a participant that reconciles logs."""
     state = ReconcilingState(setup)
     delivery, sender = TunedDelivery(state), ReconcilingSender(state)
     references = ReferenceSearch(state, delivery)

@@ -1,6 +1,6 @@
 """Timer for the sync messages of a self-tuning participant.
 
-A sync is sent soon after a new message, unless another participant syncs first. Then the interval
+A sync is sent soon after a new message, unless another participant syncs first. The interval
 doubles with each sync sent or heard, up to the interval of the specification. Only a new message
 resets the interval. Few rounds of about e syncs each thus happen between two messages, in a group
 of any size (`law.py`).
@@ -19,8 +19,8 @@ DEAD_SHARE: Final = 0.9
 """Share of an interval, at its start, in which the participant sends no sync."""
 POLITE_SHARE: Final = 1.2
 """Longer share of an interval, in which the participant leaves the turn to others. Without this
-share, participants with the interval of the specification would never send first. This participant
-then takes a turn after as many syncs as there are other participants."""
+share, participants with the interval of the specification would never send first. The participant
+takes a turn again after as many syncs as there are other participants."""
 LISTENS: Final = 10
 """Number of syncs after which a participant leaves one turn to participants not heard yet."""
 JOINING: Final = 1_000

@@ -1,5 +1,4 @@
-"""Collaborators of a self-tuning participant: the parts of LIP 109, each controlled by a
-`Tuner`."""
+"""Parts of a self-tuning participant, which are the parts of LIP 109 controlled by a `Tuner`."""
 
 from collections.abc import Callable, Sequence
 from typing import ClassVar
@@ -214,7 +213,7 @@ class TunedSweeps(Sweeps):
 
 
 def make_parts(setup: Setup) -> tuple[TunedState, TunedSender, TunedReceiver, TunedSweeps]:
-    """Make the collaborators of a participant that tunes itself."""
+    """Make the parts of a participant that tunes itself."""
     state = TunedState(setup)
     delivery, sender = TunedDelivery(state), TunedSender(state)
     references = ReferenceSearch(state, delivery)

@@ -29,7 +29,7 @@ class Codec(Protocol):
         ...
 
     def decode(self, data: bytes) -> Message:
-        """Decode one message.
+        """Decode one message of the dialect.
 
         Raises:
             CodecError: it has another form, or a field is beyond its limit.
@@ -37,7 +37,7 @@ class Codec(Protocol):
         ...
 
     def encode(self, message: Message) -> bytes:
-        """Encode one message.
+        """Encode one message in the dialect.
 
         Raises:
             CodecError: the dialect cannot express it.

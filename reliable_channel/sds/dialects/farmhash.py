@@ -1,7 +1,7 @@
 """FarmHash Fingerprint64, the string hash of Nim 2.2, which nim-sds uses for filters and timers.
 
-Source: google/farmhash, `farmhashna::Hash64`, with the names of the original. The hash is in this
-package because the only library with it has no wheels for macOS and ARM Linux. An id of 64
+The source is `farmhashna::Hash64` of google/farmhash, whose names this module keeps. The hash is in
+this package because the only library with it has no wheels for macOS and ARM Linux. An id of 64
 characters takes 3 microseconds to hash, a longer id 8.
 """
 

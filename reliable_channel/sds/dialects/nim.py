@@ -1,10 +1,10 @@
 """Wire format of nim-sds (0.3.0, logos-messaging/nim-sds), with other field numbers than LIP 109.
 
 This codec hides the differences of nim-sds. Lamport timestamps are seconds on the wire and
-milliseconds in a `Message`. Message id, Lamport timestamp, channel id, content and bloom filter are
-written even if they are empty. All these fields except the filter are required. An empty field
-means an absent field, so a sync message has empty content. Ids may be any bytes. nim-sds has no
-ephemeral messages. Fields of number 0, which protobuf forbids, are skipped.
+milliseconds in a `Message`. Message id, Lamport timestamp, channel id and content are required, and
+written even if empty. An empty field counts as absent, so a sync message has empty content. Ids may
+be any bytes. nim-sds has no ephemeral messages. Fields of number 0, which protobuf forbids, are
+skipped.
 """
 
 from collections.abc import Iterable
@@ -45,7 +45,7 @@ class NimCodec:
         return field_2_is_varint(data)
 
     def decode(self, data: bytes) -> Message:
-        """Decode one message.
+        """Decode one message of the `nim` dialect.
 
         Raises:
             CodecError: not protobuf, a required field is absent, a Lamport timestamp of 2^63 or

@@ -1,7 +1,7 @@
 """Local log of a channel, ordered by Lamport timestamp, then by the bytes of the message id.
 
-LIP 109, Deliver Message and Resolve Conflicts. A new message may belong in the middle of the log.
-All participants that know the same messages have the same log, byte for byte.
+The order follows LIP 109 (Deliver Message and Resolve Conflicts). A new message may belong in the
+middle of the log. All participants that know the same messages have the same log, byte for byte.
 
 With an archive, memory contains only the newest entries, and the archive contains all entries.
 """
@@ -23,7 +23,7 @@ from .root import LOG_SUMS, SUMMED_FROM, LogSums
 
 EVICTED_IDS: Final = 10_000
 """Number of remembered ids of evicted messages, so that no message waits for an evicted message.
-One message may refer to as many ids."""
+One message may refer to as many ids as this number."""
 WINDOW_BYTES: Final = 64 * 1024 * 1024
 """Content (bytes) that stays in memory if there is an archive."""
 BEFORE_ALL: Final[LogKey] = (-1, "")

@@ -1,4 +1,4 @@
-"""Root of a range of the log: its message count and fingerprint, for comparing logs.
+"""Root of a range of the log, which is its message count and fingerprint, for comparing logs.
 
 References reach back only to the newest messages, so an older missing message stays unnoticed.
 Equal roots mean equal logs in the range.

@@ -40,11 +40,11 @@ class CausalTail:
         self._bytes = bytearray()
 
     def encoded(self, *, is_sync: bool = False) -> bytes:
-        """Return the bytes of the causal history of the next message: its last log entries, oldest
+        """Return the encoded causal history of the next message, with its last log entries, oldest
         first.
 
-        If the bytes exceed `limit_bytes`, the oldest entries are left out. Otherwise one
-        participant with a very long id could make the messages of all participants too long.
+        If the bytes exceed `limit_bytes`, the oldest entries are left out. Without this limit, one
+        participant with a very long id could make all messages too long.
         """
         self._catch_up()
         starts, count = self._starts, min(self._size, len(self._log))

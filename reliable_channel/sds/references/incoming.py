@@ -236,8 +236,7 @@ class IncomingBuffer:
         references, and the number of dropped references.
 
         A reference that other messages also wait for stays, and counts for the sender of such a
-        message. Otherwise a flooder that refers to a message first could have its reference
-        removed.
+        message. A flooder that is the first to refer to a message can thus not cause its removal.
         """
         kept = self._drop_batch(batch)
         if batch.is_parked:
@@ -360,7 +359,7 @@ class IncomingBuffer:
         return found
 
     def deadlocked(self, now_ms: int, timeout_ms: int) -> list[ParkedMessage]:
-        """Return overdue parked messages that wait for no missing message, in log order. Such
+        """Return overdue parked messages that wait for no missing message, in log order. The
         messages wait for each other in a cycle.
 
         No honest participant makes a cycle, because a message cannot refer to a later one.

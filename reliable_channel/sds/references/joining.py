@@ -62,8 +62,8 @@ class Joining:
         return message_ids & self.presumed.keys() | self.historic.known(message_ids)
 
     def is_earlier(self, entry: HistoryEntry, now_ms: int) -> bool:
-        """Return True if no message needs to wait for a reference. While the participant joins,
-        unknown references count as such."""
+        """Return True if no message needs to wait for a reference. While the participant joins, no
+        message needs to wait for an unknown reference."""
         message_id = entry.message_id
         if message_id in self:
             return True

@@ -1,8 +1,8 @@
 """References that wait to be searched, in one batch for each message.
 
-A reference in a batch costs only entries in a few dicts. Nine hundred references thus cost about as
-much as reading them. If too many references wait, whole batches of the participant with the most
-are dropped.
+A reference in a batch costs only entries in a few dicts. Queueing nine hundred references costs
+about as much as reading them. If too many references wait, whole batches of the participant with
+the most are dropped.
 """
 
 from collections import OrderedDict, deque

@@ -2,8 +2,8 @@
 searched.
 
 A reference costs its sender some bytes, and a receiver table entries and searches in Store.
-Messages known only by reference therefore enter the tables at a limited rate. Until then the
-references wait in `queued.py`.
+Messages known only by reference therefore enter the tables at a limited rate. References that have
+not entered a table yet wait in `queued.py`.
 """
 
 from collections import OrderedDict
@@ -17,8 +17,8 @@ from ..message import HistoryEntry, LazyHistory, Message
 from ..options import CoreLimits
 
 CHECKED: Final = 200
-"""Number of newest references that are looked up one by one when a message arrives. A message has
-as many references by default."""
+"""Number of newest references that are looked up one by one when a message arrives. By default, a
+message has 200 references."""
 FOLLOWED_AT_ONCE: Final = 5
 """Number of newest references in each message that are followed even without a budget. LIP 173 uses
 fewer references."""
@@ -92,8 +92,7 @@ def is_too_long(entry: HistoryEntry) -> bool:
 
 
 class ReferenceBudget:
-    """Budgets for followed references: one for each proven sender, and one for all other
-    senders."""
+    """Budgets for followed references, one for each proven sender and one for all other senders."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit

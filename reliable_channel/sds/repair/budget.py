@@ -2,8 +2,8 @@
 
 A request has about 70 bytes, but its answer is a whole message, broadcast to all participants. A
 participant that requests everything repeatedly could turn one sync message into megabytes. Each
-requester has a budget, and all requesters share one more, in messages and in bytes. A budget
-refills at a constant rate.
+requester has a budget, and all requesters share a further budget, in messages and in bytes. A
+budget refills at a constant rate.
 """
 
 from collections import OrderedDict
@@ -14,7 +14,7 @@ from ..events import RepairBudgetReached
 from ..options import RepairOptions
 
 PERIOD_MS: Final = 60_000
-"""Period of the budgets (ms): a minute."""
+"""Period of the budgets (ms), which is a minute."""
 REQUESTERS: Final = 1_000
 """Number of requesters whose budgets are remembered. The requester that was silent for longest is
 removed first."""

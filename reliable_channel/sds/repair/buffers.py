@@ -106,7 +106,7 @@ SPEC_TIMERS: Final = RepairTimers(t_req, t_resp, in_response_group)
 
 
 def response_groups(num_participants: int) -> int:
-    """Return the number of response groups for a channel of this size, by LIP 109."""
+    """Return the number of response groups by LIP 109 (`num_participants / 128`, at least 1)."""
     return max(1, num_participants // 128)
 
 
@@ -154,15 +154,15 @@ class OutgoingRepairBuffer:
         """Plan a request for a missing message, unless a request for it is planned.
 
         An entry without attempts left rests as long as it has been missing, at most `MAX_REST`
-        times t_max. Then the entry starts over, because participants that can answer may be
-        reachable again. Recovery from an outage thus takes about as long as the outage, and a
-        permanently lost message costs little. An entry without a sender is not requested, because
-        no participant may answer (guide, edge case 4).
+        times t_max. After the rest, the entry starts over, because participants may be reachable
+        again. Recovery from an outage thus takes about as long as the outage, and a permanently
+        lost message costs little. An entry without a sender is not requested, because no
+        participant may answer (guide, edge case 4).
 
         A full buffer evicts the entry that has rested longest. If no entry rests, the buffer evicts
         the last due entry of the referrers with the most entries. The evicted entry may be the new
-        entry. Otherwise each new entry would evict a waiting entry, and no entry would ever be due.
-        DIVERGES: js-waku evicts the entry that is due last, of all referrers.
+        entry. If each new entry evicted a waiting entry, no entry would ever be due. DIVERGES:
+        js-waku evicts the entry that is due last, of all referrers.
         """
         message_id = entry.message_id
         if not entry.sender_id or self._rests(message_id, now_ms):
@@ -194,8 +194,8 @@ class OutgoingRepairBuffer:
     def due(self, now_ms: int) -> list[HistoryEntry]:
         """Return the entries to request in the next message, lowest T_req first.
 
-        If too many entries are due, their referrers take turns. Otherwise false references, with
-        ids made to be due early, would delay all others.
+        If too many entries are due, their referrers take turns. In this way, false references with
+        ids that are due early cannot delay all other entries.
         """
         if not self._wanted:
             return []
@@ -221,8 +221,8 @@ class OutgoingRepairBuffer:
         """Note the request of another participant, which counts as an own request (guide, Receiving
         §3a).
 
-        DIVERGES: The request of another participant counts once, until this participant asks.
-        Otherwise a participant that asks without end would keep all other participants from asking.
+        DIVERGES: The request of another participant counts once, until this participant asks. A
+        participant that asks without end can thus not keep all others from asking.
         """
         if message_id not in self._timetable:
             return

@@ -1,6 +1,7 @@
-"""Services that every libp2p peer offers: identify (keys, addresses and protocols) and ping.
+"""Services that every libp2p peer offers, which are identify and ping.
 
-https://github.com/libp2p/specs/blob/master/identify/README.md and …/ping/ping.md
+The specifications are https://github.com/libp2p/specs/blob/master/identify/README.md and
+…/ping/ping.md.
 """
 
 from __future__ import annotations

@@ -198,7 +198,8 @@ class AsyncioSocket(ByteStream, asyncio.Protocol):
     # The link's side
 
     async def receive(self, max_bytes: int = READ_BYTES) -> bytes:
-        """Return received bytes. The docstring of `pump` lists the errors."""
+        """Return the next received bytes of the connection. The docstring of `pump` lists the
+        errors."""
         while not self._unread:
             self._transport.resume_reading()
             await self._next()
@@ -269,7 +270,7 @@ class AsyncioSocket(ByteStream, asyncio.Protocol):
             self._transport.write_eof()
 
     async def aclose(self) -> None:
-        """Close the socket. Bytes that the socket has not accepted are lost."""
+        """Close the socket of the connection. Bytes that the socket has not accepted are lost."""
         self._is_closed = True
         self._transport.abort()
         await asyncio.sleep(0)

@@ -1,5 +1,4 @@
-"""Memory of a gossipsub router: ids for minutes and messages for seconds, both limited in
-number."""
+"""Memory of a gossipsub router, which keeps ids for minutes and messages for seconds."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Secure channel of libp2p, with frames, identity payloads, and the muxers that they offer.
 
-https://github.com/libp2p/specs/blob/master/noise/README.md
+The specification is https://github.com/libp2p/specs/blob/master/noise/README.md.
 """
 
 from __future__ import annotations

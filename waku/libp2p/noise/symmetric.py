@@ -1,6 +1,6 @@
 """Cipher state and symmetric state of the Noise specification (sections 5.1 and 5.2).
 
-https://noiseprotocol.org/noise.html
+The specification is https://noiseprotocol.org/noise.html.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ class Answers:
         return serving.encode_light_push_2_answer(request_id, success=True, text="OK")
 
     async def filter(self, asking: Asking, data: bytes) -> bytes:
-        """Answer a request of filter v2: subscribe, unsubscribe or ping."""
+        """Answer a request of filter v2, to subscribe, unsubscribe or ping."""
         request_id = ""
         try:
             asked = serving.decode_filter_request(data)

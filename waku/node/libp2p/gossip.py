@@ -1,4 +1,4 @@
-"""Relay of the node by gossipsub: messages to publish, and received messages."""
+"""Relay of the node by gossipsub, with messages to publish, and received messages."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class RelayGossip:
         return True
 
     def admit(self) -> None:
-        """Return if there is room for a message of this node's clients, otherwise raise an error.
+        """Raise an error unless there is room for a message of this node's clients.
 
         Raises:
             RelayFull: as many wait for relay peers as the node's options allow.

@@ -156,7 +156,7 @@ class Guests:
             guest.stop()
 
     def check_room(self) -> None:
-        """Return if one more answer may wait to be read, otherwise raise an error.
+        """Raise an error unless one more answer may wait to be read.
 
         Raises:
             ServiceRefused: peers take their answers too slowly.

@@ -181,7 +181,8 @@ class PeerServices:
         return page
 
     async def ping(self, subscriber: Subscriber) -> None:
-        """Return if a client is subscribed and the peer still knows this node as a subscriber.
+        """Raise an error unless a client is subscribed and the peer still knows this node as a
+        subscriber.
 
         Raises:
             ServiceRefused: not, or it cannot be reached.
@@ -221,7 +222,7 @@ class PeerServices:
         await self._end(subscriber, self._table.unsubscribe_all(subscriber))
 
     async def check(self) -> None:
-        """Return if the peer knows this node as a subscriber, otherwise raise an error.
+        """Raise an error unless the peer knows this node as a subscriber.
 
         Raises:
             ServiceRefused: not (404), or it cannot be reached.
