@@ -71,8 +71,11 @@ def chat(
             metavar="INVITATION",
             envvar="RELIABLE_CHANNEL_JOIN",
             show_envvar=True,
-            help="Join by an invitation, which `/invite` makes. `@FILE` reads it from a file, `-` "
-            "from the first line of standard input: an argument is visible in `ps`.",
+            help=(
+                "Join by an invitation, which `/invite` makes. `@FILE` reads the invitation "
+                "from a file, `-` from the first line of standard input: an argument is "
+                "visible in `ps`."
+            ),
         ),
     ] = None,
 ) -> None:

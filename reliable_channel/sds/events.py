@@ -18,12 +18,11 @@ class OutgoingKind(Enum):
 
     CONTENT = "content"
     SYNC = "sync"
-    """A sync message that replaces earlier ones, because it repeats all that they contain.
-
-    It is soon out of date. It stops the retries of peers, so it must not wait behind all of ours.
+    """A sync message that replaces earlier sync messages, because it repeats their whole content.
+    The message stops retries of peers, so it must not wait behind all own messages.
     """
     CONTROL = "control"
-    """A sync message that does not replace earlier ones."""
+    """A sync message that does not replace earlier sync messages."""
     RETRY = "retry"
     REPAIR = "repair"
     EPHEMERAL = "ephemeral"
@@ -46,7 +45,7 @@ class Outgoing:
     kind: OutgoingKind
     message_id: str
     data: bytes
-    """Empty where there is a draft."""
+    """Empty if `draft` is set."""
     timestamp_ns: int | None = None
     """Time in a new message's id. Peers check the id with it."""
     is_redundant: bool = False
@@ -57,7 +56,7 @@ class Outgoing:
 
 
 class AcknowledgementSource(Enum):
-    """Evidence for an acknowledgement: proof or bloom filter."""
+    """Evidence for an acknowledgement: a causal history or bloom filters."""
 
     CAUSAL_HISTORY = "causal_history"
     """A proof: another participant's causal history lists the message."""
@@ -82,14 +81,15 @@ class RejectionReason(Enum):
     """This participant requires signatures, and the message has no valid one."""
     INCOMING_BUFFER_FULL = "incoming_buffer_full"
     FORGED_ID = "forged_id"
-    """The message was parked until the true one arrived, which the id proves."""
+    """The parked message was forged: the true message with this id has arrived."""
     EXCESSIVE_REFERENCES = "excessive_references"
-    """The message refers to or requests more messages than an honest one, or has longer ids."""
+    """The message refers to more messages, requests more messages or has longer ids than any honest
+    message."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessagePossiblyAcknowledged:
-    """An own message is in the bloom filter of one more participant."""
+    """A further participant sent a bloom filter that contains an own message."""
 
     wire_name: ClassVar[str] = "message_possibly_acknowledged"
     message_id: str
@@ -99,7 +99,8 @@ class MessagePossiblyAcknowledged:
 
 @dataclass(frozen=True, slots=True)
 class MessageAcknowledged:
-    """At least one other participant received an own message. It is not sent again."""
+    """At least one other participant received an own message. The channel does not send the message
+    again."""
 
     wire_name: ClassVar[str] = "message_acknowledged"
     message_id: str
@@ -199,10 +200,9 @@ class MessageRejected:
 
 @dataclass(frozen=True, slots=True)
 class MessageForged:
-    """A delivered message turned out to be forged: it used the id of another one.
-
-    The true message replaces it in the log and is delivered next. Undo the effects of the forged
-    one in your application.
+    """A delivered message was forged: it used the id of another message. The true message replaces
+    the forged message in the log and is delivered next. Undo the effects of the forged message in
+    your application.
     """
 
     wire_name: ClassVar[str] = "message_forged"

@@ -113,7 +113,7 @@ def test_an_encryption_without_a_text_is_refused() -> None:
 
     alice = channel(encryption=EncryptionPair(same, same))
     assert "encrypted=true" in alice.invite()
-    with pytest.raises(ValueError, match="`key` needs an encryption that gives its key"):
+    with pytest.raises(ValueError, match="`key` needs an encryption that can return its key"):
         alice.invite(key=True)
 
 

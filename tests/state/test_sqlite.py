@@ -58,7 +58,7 @@ def test_a_newer_version_is_refused(tmp_path: Path) -> None:
 def test_what_is_no_database_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "state.db"
     path.write_bytes(content)
-    with pytest.raises(StateCorrupt, match="move it away"):
+    with pytest.raises(StateCorrupt, match="move the state away"):
         SqliteStateStore(path).open(ALICE)
     assert path.read_bytes() == content
 

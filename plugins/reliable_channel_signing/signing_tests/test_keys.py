@@ -123,7 +123,7 @@ def test_a_key_does_not_show_itself() -> None:
 
 def test_an_id_is_its_own_key() -> None:
     assert list(DidKeys().keys_of(DID_0)) == [PUBLIC_0]
-    with pytest.raises(ValueError, match="'alice' is no did:key"):
+    with pytest.raises(ValueError, match="'alice' is not a did:key"):
         DidKeys().keys_of("alice")
 
 
@@ -135,7 +135,7 @@ def test_a_list_tells_who_has_which_keys() -> None:
     assert known.keys_of("alice") == (public_key_of(other.did),)
     known.set("alice")
     for unknown in ("alice", "nobody", DID_0):
-        with pytest.raises(ValueError, match=r"no key of .* is known"):
+        with pytest.raises(ValueError, match="knows no public key of "):
             known.keys_of(unknown)
 
 

@@ -43,7 +43,7 @@ def test_a_forged_root_gives_nothing() -> None:
     url = zone.plant(DOMAIN, nodes(3), signer=Key(9))
     walk = walked(zone, url)
     assert (walk.records, walk.sequence) == ([], None)
-    assert walk.problems == [f"{DOMAIN}: the root has a wrong signature"]
+    assert walk.problems == [f"{DOMAIN}: the root of the ENR tree has a wrong signature"]
 
 
 def test_a_changed_text_costs_its_branch_alone() -> None:
@@ -55,7 +55,9 @@ def test_a_changed_text_costs_its_branch_alone() -> None:
     assert [record.text for record in walk.records] == [
         text for text in nodes(5) if text != nodes(5)[3]
     ]
-    assert walk.problems == [f"{at}: no text here has the hash that is its name"]
+    assert walk.problems == [
+        f"{at}: the answer of the DNS has no text whose hash equals the requested name"
+    ]
 
 
 @pytest.mark.parametrize(

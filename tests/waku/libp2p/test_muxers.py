@@ -48,9 +48,9 @@ OPEN = y(UPDATE, SYN, 1)
     [
         (b"\x01" + OPEN[1:], "version 1"),
         (y(7, 0, 1), "unknown type 7"),
-        (y(DATA, SYN, 2), "a number of this side"),
-        (y(DATA, SYN, 0), "a number of this side"),
-        (y(DATA, 0, 0), "names the session"),
+        (y(DATA, SYN, 2), "a number that belongs to this side"),
+        (y(DATA, SYN, 0), "a number that belongs to this side"),
+        (y(DATA, 0, 0), "has the number of the session"),
         (OPEN + OPEN, "stream 1 again"),
         (y(UPDATE, SYN, 3) + OPEN + OPEN, "stream 1 again"),
         (y(UPDATE, SYN, 1001) + OPEN, "stream 1 again"),

@@ -72,7 +72,7 @@ def blocks_of(file: IO[bytes]) -> Iterator[bytes]:
     while read := file.read(BLOCK_BYTES):
         rest = file.readline(longest)
         if len(rest) == longest:
-            raise NeedsRowReader("a long line")
+            raise NeedsRowReader("a line of the journal is too long for the column reader")
         yield read + rest
 
 
@@ -95,7 +95,7 @@ def line_ranges(
             first, begin, waiting = first + len(waiting), end, []
         waiting += rows[begin:]
         if len(waiting) > MAX_RANGE:
-            raise NeedsRowReader("many lines that need each other")
+            raise NeedsRowReader("too many lines of the journal refer to each other")
         if not any(row.packed is not None for row in waiting):
             yield _line_range(waiting, first, ids, known)
             first, waiting = first + len(waiting), []
@@ -107,14 +107,14 @@ def _rows(block: bytes) -> list[Json]:
     try:
         rows = all_json_of(block)
     except (ValueError, RecursionError) as error:
-        raise NeedsRowReader("a line that cannot be read") from error
+        raise NeedsRowReader("a line of the journal is not JSON") from error
     # Where all lines begin and end with braces none goes on in the next one.
     data = np.frombuffer(block, np.uint8)
     ends = np.flatnonzero(data == _LINE_END)
     inner = ends[:-1] if block.endswith(b"\n") else ends
     is_whole = (data[inner - 1] == _CLOSED).all() and (data[inner + 1] == _OPENED).all()
     if not is_whole or data[0] != _OPENED or len(inner) != len(rows) - 1:
-        raise NeedsRowReader("a line that cannot be read")
+        raise NeedsRowReader("a line of the journal is not one JSON object")
     if not block.isascii():
         _utf8(block)
     return rows
@@ -127,23 +127,23 @@ def hashed(texts: Sequence[str]) -> bytes:
         NeedsRowReader: something else.
     """
     if set(map(len, texts)) - {HASH_DIGITS}:
-        raise NeedsRowReader("not a hash")
+        raise NeedsRowReader("a hash has a wrong number of digits")
     try:
         found = bytes.fromhex("".join(texts))
     except ValueError as error:
-        raise NeedsRowReader("not a hash") from error
+        raise NeedsRowReader("a hash has other characters than hexadecimal digits") from error
     if 2 * len(found) != HASH_DIGITS * len(texts):
-        raise NeedsRowReader("not a hash")
+        raise NeedsRowReader("a hash has other characters than hexadecimal digits")
     return found
 
 
 def _line_range(rows: list[Json], first: int, ids: Ids, known: Known | None) -> LineRange:
     names, redelivered, packed, plain, at_ms = zip(*map(_COMMON, rows), strict=True)
     if any(redelivered):
-        raise NeedsRowReader("received again")
+        raise NeedsRowReader("the application received a message again after a restart")
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
     if not numbers.keys() <= KNOWN or OPENED in numbers:
-        raise NeedsRowReader("an unknown event, or another session")
+        raise NeedsRowReader("the journal has an unknown event, or begins another session")
     events = np.fromiter(map(numbers.__getitem__, names), np.int64, len(rows))
     by_event = {
         name: Lines(first + places, [rows[place] for place in places.tolist()])
@@ -157,7 +157,7 @@ def _line_range(rows: list[Json], first: int, ids: Ids, known: Known | None) -> 
     is_wire = np.isin(events, [numbers.get(WIRE_IN, -1), numbers.get(WIRE_OUT, -1)])
     is_received = events == numbers.get(RECEIVED, -1)
     if not carries[is_wire | is_received].all():
-        raise NeedsRowReader("a line without the bytes that it is about")
+        raise NeedsRowReader("a line lacks the bytes of its message")
     wire, received = np.flatnonzero(is_wire[carries]), np.flatnonzero(is_received[carries])
     places = np.flatnonzero(is_wire)
     wired = Lines(first + places, [rows[place] for place in places.tolist()])
@@ -180,10 +180,10 @@ def _unpacked(packed: Sequence[str | None], plain: Sequence[bytes | None]) -> Un
     texts = [each for each in packed if each is not None]
     payloads = [each for each in plain if each is not None]
     if texts and payloads:
-        raise NeedsRowReader("packed bytes beside others")
+        raise NeedsRowReader("one block has packed bytes and plain bytes")
     found = unpacked(texts) if texts else whole(payloads)
     if (found.bytes_of() > MAX_MESSAGE_BYTES).any():
-        raise NeedsRowReader("a long payload")
+        raise NeedsRowReader("a payload is longer than a Waku message")
     return found
 
 
@@ -192,4 +192,4 @@ def _utf8(block: bytes) -> None:
     try:
         block.decode()
     except UnicodeDecodeError as error:
-        raise NeedsRowReader("not UTF-8") from error
+        raise NeedsRowReader("a line of the journal is not UTF-8") from error

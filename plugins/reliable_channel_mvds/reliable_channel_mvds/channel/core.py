@@ -101,8 +101,8 @@ class MvdsCore:
             raise EmptyContent("the content is empty; there is nothing to send")
         if not self.capacity_left:
             raise OutgoingBufferFull(
-                f"{len(self._own.resent)} own messages wait for an acknowledgement, as many as "
-                "limits.outgoing_messages allows; send again later"
+                f"{len(self._own.resent)} own messages wait for an acknowledgement, the maximum "
+                "of limits.outgoing_messages; send again later"
             )
         message = Content(self._context.sender_id, self._delivery.next_clock(now_ms), content)
         try:

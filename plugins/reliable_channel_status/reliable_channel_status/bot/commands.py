@@ -367,7 +367,10 @@ def _parameter(handler: Handler, parameter: inspect.Parameter, annotation: Any) 
     elif parameter.kind is inspect.Parameter.KEYWORD_ONLY:
         kind = "rest"
     elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
-        raise TypeError(f"{_called(handler)}: **{parameter.name} cannot be read from a text")
+        raise TypeError(
+            f"{_called(handler)}: **{parameter.name} cannot be filled from the words of a "
+            "command; leave the parameter out"
+        )
     found = converter(annotation)
     if found is None:
         raise TypeError(

@@ -441,8 +441,8 @@ def test_the_choices_of_few_users_are_kept(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(
     ("languages", "why"),
     [
-        ({}, "give a language"),
-        ({"en": {"a": "x"}, "de": {}}, "`a` is in one of `en` and `de`"),
+        ({}, "needs at least one language"),
+        ({"en": {"a": "x"}, "de": {}}, "`a` is in only one of the languages `en` and `de`"),
         ({"en": {"a": "{n}"}, "de": {"a": "{m}"}}, "`a` in `de` must name the fields of `en`"),
         ({"en": {"a": "{"}}, "`a` must be a template"),
     ],

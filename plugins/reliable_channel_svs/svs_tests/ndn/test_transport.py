@@ -199,9 +199,9 @@ async def test_a_forwarder_that_goes_is_told_and_nothing_is_published_meanwhile(
         forwarder.status = 403  # for a while it refuses
         await forwarder.cut()
         for transport in (alice, bob):
-            with pytest.raises(TransportError, match="the forwarder is away"):
+            with pytest.raises(TransportError, match="the forwarder is not connected"):
                 await heard(transport, 1)
-        with pytest.raises(TransportError, match="the forwarder is away"):
+        with pytest.raises(TransportError, match="the forwarder is not connected"):
             await alice.publish(envelope(alice, b"lost"))
         forwarder.status = 200
         await connected(alice)
