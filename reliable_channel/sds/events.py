@@ -47,12 +47,12 @@ class Outgoing:
     data: bytes
     """Empty if `draft` is set."""
     timestamp_ns: int | None = None
-    """Time in a new message's id. Peers check the id with it."""
+    """Time in the id of a new message, with which peers check the id."""
     is_redundant: bool = False
     """True if the message may be dropped under a rate limit: an extra copy, or a sync without
     requests."""
     draft: Draft | None = None
-    """Own message that its `maker` encodes when it leaves."""
+    """Own message that its `maker` encodes when the owner sends the message."""
 
 
 class AcknowledgementSource(Enum):
@@ -113,9 +113,8 @@ class MessageAcknowledged:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryFailed:
-    """An own message was not acknowledged after all retries. It is not sent again.
-
-    Perhaps no participant received the message.
+    """An own message was not acknowledged after all retries. The channel does not send the message
+    again. Perhaps no participant received the message.
     """
 
     wire_name: ClassVar[str] = "delivery_failed"
@@ -159,9 +158,8 @@ class MessageMissing:
 
 @dataclass(frozen=True, slots=True)
 class MessageLost:
-    """A missing message was not found in time.
-
-    Messages that depend on it are delivered without it. If it arrives later, it is still delivered.
+    """A missing message was not found in time. Messages that depend on the missing message are
+    delivered without it. A missing message that arrives later is still delivered.
     """
 
     wire_name: ClassVar[str] = "message_lost"
@@ -299,9 +297,8 @@ class RepairSent:
 
 @dataclass(frozen=True, slots=True)
 class MessageReconciled:
-    """Another participant broadcast a message to repair a difference of logs, and it is new here.
-
-    The message is delivered like any other (`MessageReceived`).
+    """Another participant broadcast a message to repair a difference of logs, and this participant
+    lacked the message. The message is delivered like any other (`MessageReceived`).
     """
 
     wire_name: ClassVar[str] = "message_reconciled"

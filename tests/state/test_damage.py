@@ -79,7 +79,7 @@ def test_a_database_of_something_else_is_not_written_to(
         connection.execute("CREATE TABLE accounts (name, balance)")
         connection.execute(f"PRAGMA user_version = {version}")
     before = path.read_bytes()
-    with pytest.raises(StateCorrupt, match="something else"):
+    with pytest.raises(StateCorrupt, match="another program"):
         SqliteStateStore(path).open(ALICE)
     assert path.read_bytes() == before
     assert not list(tmp_path.glob("*-wal"))

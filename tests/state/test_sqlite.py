@@ -58,7 +58,7 @@ def test_a_newer_version_is_refused(tmp_path: Path) -> None:
 def test_what_is_no_database_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "state.db"
     path.write_bytes(content)
-    with pytest.raises(StateCorrupt, match="move the state away"):
+    with pytest.raises(StateCorrupt, match="move it away"):
         SqliteStateStore(path).open(ALICE)
     assert path.read_bytes() == content
 
@@ -69,7 +69,7 @@ def test_a_database_of_something_else_is_refused(tmp_path: Path) -> None:
         connection.execute("PRAGMA user_version = 1")
         connection.execute("CREATE TABLE precious (data)")
     connection.close()
-    with pytest.raises(StateCorrupt, match="something else"):
+    with pytest.raises(StateCorrupt, match="another program"):
         SqliteStateStore(path).open(ALICE)
 
 

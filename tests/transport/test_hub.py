@@ -301,7 +301,7 @@ def states(told: Told, address: str) -> list[str]:
 def test_what_a_hub_cannot_use_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^`node` must be the address of a node"):
         ChannelHub(None)
-    with pytest.raises(ValueError, match=r"^`node` of a hub must be an http.* \(got 'b'\)"):
+    with pytest.raises(ValueError, match=r"^`node` must be an http.* \(got 'b'\)"):
         ChannelHub(["http://a", "b"])
     with pytest.raises(ValueError, match=r"^`redundancy` must be at least 1"):
         ChannelHub("http://a", redundancy=0)

@@ -26,7 +26,7 @@ RLN_CLUSTER: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeOptions:
-    """Options of an embedded node. With the defaults it is enough for light clients.
+    """Options of an embedded node. A node with the default options can serve light clients.
 
     Raises:
         ValueError: a cluster, shard, limit or time out of range.
@@ -213,7 +213,7 @@ class NodeOptions:
 
     @property
     def body_limit_bytes(self) -> int:
-        """Limit of a body in both directions."""
+        """Maximum size of the body of a request or an answer (bytes)."""
         return max(self.max_body_bytes, 2 * self.max_message_bytes)
 
     @property

@@ -152,7 +152,7 @@ class MvdsNode:
         state, limits = self._state, self.options.limits
         state.advance(now_ms)
         if not (peers := state.groups.peers(group_id)) and not broadcast:
-            raise UnknownGroup(f"group {group_id.hex()} has no peers; add_peer first")
+            raise UnknownGroup(f"group {group_id.hex()} has no peers; call add_peer first")
         message, message_id = self._new_message(group_id, body, now_ms // 1000)
         if room_of(message) > limits.payload_bytes:
             raise BodyTooLong(

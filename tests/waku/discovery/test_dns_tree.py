@@ -66,7 +66,7 @@ def test_a_changed_text_costs_its_branch_alone() -> None:
         ("enrtree-branch:AAAA", "not a hash"),
         ("hello", "neither a branch"),
         ("enrtree://AAAA@x.example", "neither a branch"),
-        ("enr:AAAA", "one list"),
+        ("enr:AAAA", "one RLP list"),
         ("enrtree-branch:" + "A" * 3_000, "at most 2048"),
     ],
 )
@@ -94,7 +94,7 @@ def test_no_root_is_a_problem() -> None:
     zone = Zone()
     url = zone.plant(DOMAIN, nodes(1))
     zone.texts_by_name[DOMAIN] = ["v=spf1 -all"]
-    assert walked(zone, url).problems == [f"{DOMAIN}: there is no root of a tree"]
+    assert walked(zone, url).problems == [f"{DOMAIN}: the domain has no root of an ENR tree"]
     del zone.texts_by_name[DOMAIN]
     assert walked(zone, url).problems == [f"{DOMAIN}: does not exist"]
 

@@ -23,8 +23,8 @@ class GossipOptions:
     """Smallest mesh of a topic. With fewer mesh peers, the router grafts others."""
     mesh_size: int = 6
     mesh_high: int = 8
-    """Largest mesh of a topic. With more mesh peers, the router prunes some. It answers a GRAFT
-    beyond the limit with PRUNE."""
+    """Largest mesh of a topic. With more mesh peers, the router prunes some, and answers a further
+    GRAFT with PRUNE."""
     gossip_peers: int = 6
     """Minimum number of peers outside the mesh that receive ids (IHAVE)."""
     heartbeat_ms: int = 1_000
@@ -61,8 +61,8 @@ class GossipOptions:
     sendings: int = 3
     """Number of times that a peer may request one message by IWANT."""
     grafts_per_heartbeat: int = 20
-    """GRAFT of a peer that are answered. If this router has more topics, their number is the
-    limit."""
+    """Maximum number of answered GRAFT messages of one peer, or the number of topics if that is
+    higher."""
     seen_ids: int = 100_000
     """Maximum number of remembered message ids. The oldest ids are evicted."""
     cache_bytes: int = 32 * 1024 * 1024

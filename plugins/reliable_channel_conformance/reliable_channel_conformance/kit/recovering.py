@@ -251,8 +251,9 @@ async def _exchange(bench: Harness, peer: Peer, other: Peer) -> None:
         same = [each for each in logs[0] if each in logs[1]]
         order = "the same" if same == [each for each in logs[1] if each in logs[0]] else "another"
         raise Broken(
-            f"the logs must be equal: {peer.name} has {lacking[0]} that {other.name} has not, and "
-            f"the reverse is {lacking[1]}; the {len(same)} that both have are in {order} order"
+            f"the logs must be equal: {peer.name} has {lacking[0]} messages that {other.name} "
+            f"lacks, {lacking[1]} messages are missing the other way, and the {len(same)} common "
+            f"messages are in {order} order"
         )
     for each in (peer, other):
         if len(each.payloads()) != len(set(each.payloads())):

@@ -139,7 +139,7 @@ def test_ids_depend_on_what_is_set_alone() -> None:
             r"experiments\.a\.network is not a setting of a group run",
         ),
         ("[experiments]\na = 3", r"experiments\.a is 3; it must be a table"),
-        ("", "experiments is missing"),
+        ("", "`experiments` is missing"),
         ("[experiment.a]", "experiment is unknown; known keys are introduction"),
         ("experiments = [", "the file is not TOML"),
     ],
@@ -155,7 +155,7 @@ def test_what_is_wrong_is_named(tmp_path: Path, wrong: str, named: str) -> None:
         ("experiments = ['b']", r"questions\.q\.experiments names 'b'; known experiments are a"),
         ("", r"questions\.q\.experiments is missing"),
         ("experiments = 'a'", r"questions\.q\.experiments is 'a'; it must be a list"),
-        ("experiments = ['a']\nwhy = 1", r"questions\.q\.why is not known"),
+        ("experiments = ['a']\nwhy = 1", r"questions\.q\.why is unknown"),
         (
             "experiments = ['a']\nplots = [{y = 'missed'}]",
             r"questions\.q\.plots\.x` must be .* \(got None\)",

@@ -60,7 +60,9 @@ class MvdsCore:
         if context.signing is not None or context.require_signatures:
             raise ValueError("sync is 'mvds': its messages cannot be signed; leave signing= out")
         if max(len(context.channel_id.encode()), len(context.sender_id.encode())) > MAX_ID_BYTES:
-            raise ValueError(f"sync is 'mvds': ids have at most {MAX_ID_BYTES} bytes")
+            raise ValueError(
+                f"sync='mvds' allows ids of at most {MAX_ID_BYTES} bytes; choose a shorter id"
+            )
         self._context, self._options = context, context.options.sds_options()
         name = b"reliable-channel mvds " + _bytes(context.channel_id)
         self._group = GroupId(sha256(name).digest())

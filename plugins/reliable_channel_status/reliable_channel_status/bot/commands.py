@@ -374,9 +374,9 @@ def _parameter(handler: Handler, parameter: inspect.Parameter, annotation: Any) 
     found = converter(annotation)
     if found is None:
         raise TypeError(
-            f"{_called(handler)}: {parameter.name} is annotated as {annotation!r}; a text becomes "
-            "str, int, float, bool, timedelta, date, PublicKey, an Enum, a Literal, one of these "
-            "or None, or Annotated with a Converter"
+            f"{_called(handler)}: the parameter {parameter.name} is annotated as {annotation!r}; "
+            "use str, int, float, bool, timedelta, date, PublicKey, an Enum, a Literal, any of "
+            "these types or None, or Annotated with a Converter"
         )
     return Parameter(parameter.name, found, parameter.default, kind)
 

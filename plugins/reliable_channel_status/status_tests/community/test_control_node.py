@@ -142,7 +142,7 @@ def test_channels_categories_images_and_texts() -> None:
         (banned(BOT), "the owner must stay"),
         (unbanned(USER), "no banned user"),
         (with_role(USER, Role.ROLE_ADMIN), "no member"),
-        (with_role(BOT, Role.ROLE_NONE), "one owner"),
+        (with_role(BOT, Role.ROLE_NONE), "role of the owner"),
         (muted(USER), "no member"),
         (with_channel(GENERAL, "\ud800"), "surrogates|utf-8|UTF-8"),
         (
@@ -308,7 +308,7 @@ def test_a_newer_description_of_the_same_key_ends_it_until_it_takes_over() -> No
         lambda: node.accept((USER,), NOW_MS),
         lambda: node.decline(USER),
     ):
-        with pytest.raises(NotControlNode, match="is run elsewhere"):
+        with pytest.raises(NotControlNode, match="another control node runs"):
             change()
     assert refusal(asks(node)) is JoinRefusal.NOT_CONTROL_NODE
     taken = node.take_over(USER, NOW_MS)
@@ -340,11 +340,11 @@ def test_a_community_with_tokens_is_not_taken_over() -> None:
     node = ControlNode(OWNER)
     with pytest.raises(NotControlNode, match="no other control node published"):
         node.take_over(BOT, NOW_MS)
-    with pytest.raises(NotControlNode, match="not founded here"):
+    with pytest.raises(NotControlNode, match="did not found"):
         node.change(kicked(USER), NOW_MS)
     gate = {"1": CommunityTokenPermission(id="1", token_criteria=(TokenCriteria(),))}
     node.observe(replace(of(founded()), token_permissions=gate))
-    with pytest.raises(NotControlNode, match="wants tokens"):
+    with pytest.raises(NotControlNode, match="has permissions by tokens"):
         node.take_over(BOT, NOW_MS)
     with pytest.raises(NotControlNode, match="exists already"):
         node.found(MANUAL, BOT, NOW_MS)
