@@ -67,7 +67,7 @@ def test_every_key_has_one_text(public_key: bytes) -> None:
     ],
 )
 def test_what_is_no_did_key_of_ed25519_is_refused(did: str) -> None:
-    with pytest.raises(ValueError, match=r"did:key|base 58"):
+    with pytest.raises(ValueError, match=r"did:key|base58"):
         public_key_of(did)
 
 

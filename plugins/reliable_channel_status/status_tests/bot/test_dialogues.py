@@ -268,5 +268,5 @@ def test_two_steps_of_one_name_are_refused() -> None:
     async def one(talk: Talk) -> None: ...
 
     bot.step(one)
-    with pytest.raises(ValueError, match="step .* is declared twice"):
+    with pytest.raises(ValueError, match=r"step .* is declared twice"):
         bot.step(one)

@@ -159,7 +159,7 @@ def test_a_name_is_taken_once() -> None:
         lambda: group.command("add")(ping),
         lambda: bot.include(other),
     ):
-        with pytest.raises(ValueError, match="command .* is declared twice"):
+        with pytest.raises(ValueError, match=r"command .* is declared twice"):
             again()
     with pytest.raises(ValueError, match="one word"):
         bot.command_group("two words")
