@@ -41,7 +41,7 @@ _COMMON: Final[dict[str, Any]] = {
             help=(
                 "REST address of a Waku node (`reliable-channel node` starts one), a service "
                 "peer's multiaddress, or another URL, such as "
-                "udp+multicast://239.1.2.3:5007. Repeat the flag for nodes that replace each "
+                "udp+multicast://239.1.2.3:5007. Repeat it for nodes that replace each "
                 f"other. [default: {DEFAULT_NODE}]"
             ),
         ),
@@ -77,10 +77,7 @@ _COMMON: Final[dict[str, Any]] = {
         _flag(
             "--preset",
             metavar="NAME",
-            help=(
-                "Preset, a group of option values: documented (the default), auto, "
-                "small-group, or large-group."
-            ),
+            help=("Preset of options: documented (the default), auto, small-group, large-group."),
         ),
     ],
     "config": Annotated[
@@ -93,10 +90,7 @@ _COMMON: Final[dict[str, Any]] = {
             "-o",
             "--option",
             metavar="NAME=VALUE",
-            help=(
-                "Any option of a channel, such as -o retry_interval_ms=5000. --help-all "
-                "lists the options."
-            ),
+            help=("Option, such as -o retry_interval_ms=5000 (list: --help-all)."),
         ),
     ],
     "journal": Annotated[
@@ -252,7 +246,7 @@ _HELP_ALL: Final = inspect.Parameter(
             is_eager=True,
             expose_value=False,
             callback=_show_all,
-            help="Show the flags of all options of a channel, and exit.",
+            help="Show the flags of all options, and exit.",
         ),
     ],
     default=False,

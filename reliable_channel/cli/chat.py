@@ -72,9 +72,8 @@ def chat(
             envvar="RELIABLE_CHANNEL_JOIN",
             show_envvar=True,
             help=(
-                "Join by an invitation, which `/invite` makes. `@FILE` reads the invitation "
-                "from a file, `-` from the first line of standard input: an argument is "
-                "visible in `ps`."
+                "Invitation, which `/invite` makes. `@FILE` reads it from a file, `-` from "
+                "standard input, because `ps` shows arguments."
             ),
         ),
     ] = None,

@@ -22,11 +22,9 @@ def register(app: typer.Typer) -> None:
 def listen(
     arguments: ChannelArguments,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print every event as a JSON line, not only messages.")
+        bool, typer.Option("--json", help="Every event as a JSON line, not only messages.")
     ] = False,
-    count: Annotated[
-        int, typer.Option(min=0, help="Number of messages after which the command ends (0: never).")
-    ] = 0,
+    count: Annotated[int, typer.Option(min=0, help="Stop after so many messages (0: never).")] = 0,
 ) -> None:
     """Print the messages of a channel in causal order as they are delivered, one a line.
 

@@ -62,7 +62,7 @@ def _flags(
             callback=_verbose,
             show_default=False,
             metavar="",
-            help="Log to standard error. -vv also logs every message.",
+            help="Log to standard error. -vv logs every message.",
         ),
     ] = 0,
     log_format: Annotated[

@@ -42,24 +42,17 @@ class SendResult:
 
 def send(
     arguments: ChannelArguments,
-    text: Annotated[
-        str, typer.Argument(help="Text of the message. `-` reads the text from standard input.")
-    ],
+    text: Annotated[str, typer.Argument(help="Text of the message. `-` reads standard input.")],
     wait: Annotated[
         float,
         typer.Option(
             min=0,
-            help=(
-                "Seconds to wait for an acknowledgement after a node accepted the message "
-                "(0: none)."
-            ),
+            help=("Seconds to wait for an acknowledgement after a node accepted it (0: none)."),
         ),
     ] = 0.0,
     as_json: Annotated[
         bool,
-        typer.Option(
-            "--json", help="Print the id and the outcome of the message as one JSON line."
-        ),
+        typer.Option("--json", help="Print the id and the outcome as one JSON line."),
     ] = False,
 ) -> None:
     """Send one message and print its id.
