@@ -112,8 +112,9 @@ def checked_transport(value: object) -> Transport | None:
     if value is None or (isinstance(value, Transport) and not isinstance(value, type)):
         return value
     raise ValueError(
-        f"`transport` must have the methods of reliable_channel.transport.Transport, as what is "
-        f"derived from BaseTransport has (got {_kind(value)}); give the address of a node as `node`"
+        "`transport` must have the methods of reliable_channel.transport.Transport (got "
+        f"{_kind(value)}); derive your class from BaseTransport, or give the address of a node as "
+        "`node`"
     )
 
 
@@ -130,8 +131,9 @@ def checked_encryption(
     if value is None or (isinstance(value, Encryption) and not isinstance(value, type)):
         return value
     raise ValueError(
-        f"`encryption` must be a URL, or have async methods `encrypt` and `decrypt` (got "
-        f"{_kind(value)}); reliable_channel.spi.EncryptionPair makes one of two functions"
+        "`encryption` must be a URL, or have async methods `encrypt` and `decrypt` (got "
+        f"{_kind(value)}); reliable_channel.spi.EncryptionPair makes such an object from two "
+        "functions"
     )
 
 

@@ -42,7 +42,7 @@ def run(
     """
     if sys.platform == "win32":
         raise NotImplementedError(
-            "`run` needs signals of POSIX, which event loops of Windows do not take; call "
+            "`run` needs POSIX signals, which event loops on Windows do not support; call "
             "`anyio.run(main)`, and end the program with Ctrl-C"
         )
 

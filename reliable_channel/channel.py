@@ -405,13 +405,15 @@ class ReliableChannel(TypedChannel[bytes]):
             task = anyio.get_current_task().id
             try:
                 if _blocks.get(task, [None])[-1] is not self:  # trio would leave both
-                    raise RuntimeError("another channel was entered later, or in this task none")
+                    raise RuntimeError(
+                        "this channel is not the innermost open `async with` block of the task"
+                    )
                 self._block.__exit__(kind, error, traceback)
             except RuntimeError as wrong:
                 raise LeftOutOfOrder(
                     f"channel {self.channel_id!r} is left by another task than entered it, or "
-                    "before what was entered later in that task; leave it last, or use open() and "
-                    "aclose(), which any task may call in any order"
+                    "before a channel that was entered later; leave blocks in reverse order, or "
+                    "use open() and aclose(), which any task may call in any order"
                 ) from wrong
             self._block = None
             _blocks[task].pop()
@@ -427,8 +429,8 @@ class ReliableChannel(TypedChannel[bytes]):
 
     def __enter__(self) -> NoReturn:
         raise TypeError(
-            "write `async with ReliableChannel(…)`, or, without async, "
-            "`with BlockingReliableChannel(…)`"
+            "a ReliableChannel needs `async with ReliableChannel(…)`; without async, write `with "
+            "BlockingReliableChannel(…)`"
         )
 
     def __exit__(self, *exc_info: object) -> None:
@@ -597,7 +599,9 @@ class ReliableChannel(TypedChannel[bytes]):
         """Disconnect this participant from the network, or connect it again, for tests."""
         self._opened()
         if self._lossy is None:
-            raise ValueError("cut_off needs a channel made with drop_incoming, which may be 0")
+            raise ValueError(
+                "cut_off needs a channel made with `drop_incoming`, such as drop_incoming=0"
+            )
         self._lossy.cut_off = cut_off
 
     async def _open_state(self, stack: AsyncExitStack) -> OpenState | None:

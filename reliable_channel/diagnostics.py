@@ -199,7 +199,7 @@ class SendingFellBehind:
     waiting: int
     """Messages that wait to be sent."""
     oldest_waiting_ms: int
-    """Age of the oldest one (ms)."""
+    """Age of the oldest waiting message (ms)."""
 
 
 @dataclass(frozen=True, slots=True)

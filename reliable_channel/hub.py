@@ -91,7 +91,9 @@ class ChannelHub:
     ) -> None:
         known = HubSettings.__annotations__
         if unknown := settings.keys() - known.keys():
-            raise TypeError(f"a hub has no setting `{min(unknown)}`; it has {', '.join(known)}")
+            raise TypeError(
+                f"a hub has no setting `{min(unknown)}`; its settings are {', '.join(known)}"
+            )
         self._redundancy = ChannelOptions(redundancy=redundancy).redundancy
         self._settings = settings
         self._network = network
@@ -120,7 +122,9 @@ class ChannelHub:
         block. The other channels of the hub continue.
         """
         if "redundancy" in keywords:
-            raise TypeError("`redundancy` is one for all channels; give it to the hub")
+            raise TypeError(
+                "`redundancy` is a setting of the hub for all its channels; give it to the hub"
+            )
         topic = keywords.get("content_topic") or default_content_topic(channel_id)
         keywords["content_topic"], keywords["redundancy"] = topic, self._redundancy
         if self._network is not None:  # with its limits of a message
@@ -217,9 +221,8 @@ def _to_waku_node(url: str, settings: WakuSettings, shared: HubNode | None = Non
         return messaging_transport(url, settings)
     if scheme not in WAKU_SCHEMES:
         raise ValueError(
-            "`node` must be an http or https address, or of service peers, for a hub "
-            f"(got {masked_address(url)!r}): other networks have no cache that channels would have "
-            "to share"
+            "`node` of a hub must be an http or https address, or name service peers (got "
+            f"{masked_address(url)!r}); open a ReliableChannel for each channel on another network"
         )
     return waku_transport(url, settings, shared)
 

@@ -102,7 +102,10 @@ class Scheme(NoDecryption):
         ({"encryption": Scheme}, r"^`encryption` must be .* \(got the class Scheme\)"),
         ({"signing": object()}, r"^`signing` must have methods `sign` and `verify` \(got object\)"),
         ({"transport": object()}, r"^`transport` must have the methods of .* \(got object\)"),
-        ({"transport": "http://a"}, r"\(got str\); give the address of a node as `node`$"),
+        (
+            {"transport": "http://a"},
+            r"\(got str\); .*, or give the address of a node as `node`$",
+        ),
         ({"marker": "x"}, r"^`marker` must be bytes, at most 64 \(got .x.\)"),
         ({"marker": 5}, r"^`marker` must be bytes, at most 64 \(got 5\)"),
         ({"require_signatures": True}, r"^`require_signatures` needs `signing`, which is None$"),

@@ -32,7 +32,9 @@ def decode(text: str) -> bytes:
         ValueError: it is empty, too long, or has a character outside the alphabet.
     """
     if not 0 < len(text) <= MAX_CHARACTERS:
-        raise ValueError(f"base58 of {len(text)} characters; must be 1 to {MAX_CHARACTERS}")
+        raise ValueError(
+            f"the base58 text has {len(text)} characters; 1 to {MAX_CHARACTERS} are allowed"
+        )
     number = 0
     for character in text:
         value = _VALUES.get(character)

@@ -81,9 +81,9 @@ class Answer:
         """
         values = sum(map(self.body.count, (b",", b"[", b"{")))
         if values > MAX_ANSWER_VALUES:
-            raise ValueError(f"more than {MAX_ANSWER_VALUES} JSON values")
+            raise ValueError(f"the answer has more than {MAX_ANSWER_VALUES} JSON values")
         try:
             value: object = json.loads(self.body)
         except RecursionError:  # a body of brackets only
-            raise ValueError("the JSON is nested too deeply") from None
+            raise ValueError("the JSON of the answer is nested too deeply") from None
         return value

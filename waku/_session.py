@@ -69,7 +69,7 @@ class RetryPolicy:
 
     def __post_init__(self) -> None:
         if self.attempts < 1:
-            raise ValueError(f"attempts must be at least 1 (got {self.attempts})")
+            raise ValueError(f"`attempts` must be at least 1 (got {self.attempts})")
         if min(self.initial_ms, self.max_ms, self.jitter_ms) < 0:
             raise ValueError("times must not be negative")
 

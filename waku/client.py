@@ -153,9 +153,9 @@ def _checked(base_url: str) -> httpx.URL:
     except httpx.InvalidURL as error:
         # What httpx takes for the port may be the token.
         reason = str(error) if address == base_url else "percent-encode what stands before the @"
-        raise ValueError(f"base_url {address!r}: {reason}") from None
+        raise ValueError(f"`base_url` {address!r} is invalid: {reason}") from None
     if url.scheme not in ("http", "https") or not url.host:
-        raise ValueError(f"base_url must be an http or https address (got {address!r})")
+        raise ValueError(f"`base_url` must be an http or https address (got {address!r})")
     return url
 
 

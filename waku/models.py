@@ -157,7 +157,10 @@ class StoreQuery:
     def __post_init__(self) -> None:
         for topic in self.content_topics:
             if "," in topic:
-                raise ValueError(f"a content topic with a comma cannot be queried: {topic!r}")
+                raise ValueError(
+                    f"the topic {topic!r} has a comma, but the REST API separates topics by "
+                    "commas; query another topic"
+                )
         for digest in (*self.hashes, *(() if self.cursor is None else (self.cursor,))):
             if len(digest) != HASH_BYTES:
                 raise ValueError(
@@ -212,7 +215,10 @@ class StoreV1Query:
     def __post_init__(self) -> None:
         for topic in self.content_topics:
             if "," in topic:
-                raise ValueError(f"a content topic with a comma cannot be queried: {topic!r}")
+                raise ValueError(
+                    f"the topic {topic!r} has a comma, but the REST API separates topics by "
+                    "commas; query another topic"
+                )
 
 
 @dataclass(frozen=True, slots=True)

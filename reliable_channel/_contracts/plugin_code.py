@@ -123,7 +123,10 @@ class Owner:
         needed = [one.name for one in named if one.default is one.empty]
         if lacking := sorted(set(needed).difference(offers)):
             can_take = ", ".join(offers)
-            raise PluginError(f"{self.note} takes {', '.join(lacking)}; it can take {can_take}")
+            raise PluginError(
+                f"{self.note} takes the arguments {', '.join(lacking)}, which the caller does not "
+                f"pass; the function can take {can_take}"
+            )
         takes = [name for name in offers if takes_all or name in [one.name for one in named]]
         call = self._traced(function) if os.environ.get(TRACE, "") not in ("", "0") else function
         return lambda **offered: call(**{name: offered[name] for name in takes})

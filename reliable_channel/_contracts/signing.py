@@ -21,5 +21,6 @@ def check_own_name(signing: Signing, sender_id: str) -> None:
         signing.verify(sender_id, _PROBE, signing.sign(_PROBE))
     except NotProven as error:
         raise ValueError(
-            f"sender_id is {sender_id!r}, and the given signing does not prove that: {error}"
+            f"`sender_id` is {sender_id!r}, but the given `signing` cannot prove this sender: "
+            f"{error}"
         ) from error

@@ -137,7 +137,7 @@ def _selected() -> "list[EntryPoint]":
         if one.name == other.name:
             both = f"{_distribution(one)[0]} and {_distribution(other)[0]}"
             raise PluginError(
-                f"two plugins are called {one.name!r}: those of {both}; uninstall one of them"
+                f"two plugins have the name {one.name!r}: those of {both}; uninstall one of them"
             )
     return found
 

@@ -101,8 +101,9 @@ class Registration:
         value = self.load()
         if self.kind is Kind.OBSERVER and _is_async(value):
             raise PluginError(
-                f"{self.owner.note} must be a function without `async`, as it is not awaited; let "
-                f"it put what it sees into a queue of the plugin (got {SHORT.repr(value)})"
+                f"{self.owner.note} must be a function without `async`, because the channel does "
+                "not await it; let the function put events into a queue of the plugin (got "
+                f"{SHORT.repr(value)})"
             )
         return self.owner.bound(value, self.kind.offers)
 
@@ -213,7 +214,7 @@ def _is_async(value: object) -> bool:
 def _implemented(plugin: object, name: str) -> dict[str, Callable[..., object]]:
     """Return the functions of a plugin by the hooks that they implement."""
     if inspect.isclass(plugin):
-        raise PluginError(f"plugin {name!r} is a class; give an instance of it")
+        raise PluginError(f"plugin {name!r} is a class; register an instance of the class")
     manager = pluggy.PluginManager(PROJECT)
     manager.add_hookspecs(Hooks)
     try:
@@ -233,7 +234,7 @@ def _implemented(plugin: object, name: str) -> dict[str, Callable[..., object]]:
     for hook, function in found.items():
         if inspect.isgeneratorfunction(function) or _is_async(function):  # all wrappers are such
             raise PluginError(
-                f"plugin {name!r}: {hook} would not run; leave out `wrapper=True`, `yield` and "
-                f"`async` (got {function!r})"
+                f"plugin {name!r}: {hook} cannot run as a hook; leave out `wrapper=True`, `yield` "
+                f"and `async` (got {function!r})"
             )
     return found

@@ -57,7 +57,10 @@ def make_wire_profile(registry: Registry, given: WireProfile | str) -> WireProfi
     found, made = registry.provide(Kind.WIRE_PROFILE, given, WireProfile)
     profile: WireProfile = made
     if profile.name != given:
-        raise PluginError(f"{found.owner.note} must have that name (got {profile.name!r})")
+        raise PluginError(
+            f"{found.owner.note} must provide the wire profile under its own name (got "
+            f"{profile.name!r})"
+        )
     if found.built_in:
         return profile
     owner = found.owner

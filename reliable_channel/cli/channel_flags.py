@@ -38,10 +38,12 @@ _COMMON: Final[dict[str, Any]] = {
             "--node",
             "--url",
             metavar="URL",
-            help="REST address of a Waku node (`reliable-channel node` starts one), a service "
-            "peer's multiaddress, or another URL, such as "
-            "udp+multicast://239.1.2.3:5007. Repeat it for nodes that replace each other. "
-            f"[default: {DEFAULT_NODE}]",
+            help=(
+                "REST address of a Waku node (`reliable-channel node` starts one), a service "
+                "peer's multiaddress, or another URL, such as "
+                "udp+multicast://239.1.2.3:5007. Repeat it for nodes that replace each "
+                f"other. [default: {DEFAULT_NODE}]"
+            ),
         ),
     ],
     "channel_id": Annotated[
@@ -50,7 +52,7 @@ _COMMON: Final[dict[str, Any]] = {
             "--channel-id",
             "--channel",
             metavar="ID",
-            help=f"The channel. [default: {DEFAULT_CHANNEL}]",
+            help=f"Id of the channel. [default: {DEFAULT_CHANNEL}]",
         ),
     ],
     "sender_id": Annotated[
@@ -64,24 +66,23 @@ _COMMON: Final[dict[str, Any]] = {
     ],
     "state": Annotated[
         str | None,
-        _flag("--state", metavar="URL", help="Place of the state: sqlite:///path, or memory:."),
+        _flag("--state", metavar="URL", help="URL of the state: sqlite:///path, or memory:."),
     ],
     "encryption": Annotated[
         str | None,
-        _flag("--encryption", metavar="URL", help="An encryption that a plugin provides."),
+        _flag("--encryption", metavar="URL", help="URL of an encryption that a plugin provides."),
     ],
     "preset": Annotated[
         PresetName | None,
         _flag(
             "--preset",
             metavar="NAME",
-            help="Options that go together: documented (the default), auto, small-group, "
-            "or large-group.",
+            help=("Preset of options: documented (the default), auto, small-group, large-group."),
         ),
     ],
     "config": Annotated[
         Path | None,
-        _flag("--config", metavar="FILE", help="A TOML file with a table [channel]."),
+        _flag("--config", metavar="FILE", help="TOML file with a table [channel]."),
     ],
     "option": Annotated[
         list[str] | None,
@@ -89,7 +90,7 @@ _COMMON: Final[dict[str, Any]] = {
             "-o",
             "--option",
             metavar="NAME=VALUE",
-            help="Any option, such as -o retry_interval_ms=5000. --help-all lists them.",
+            help=("Option, such as -o retry_interval_ms=5000 (list: --help-all)."),
         ),
     ],
     "journal": Annotated[
@@ -109,7 +110,7 @@ _ANY_SENDER: Final = Annotated[
         "--sender-id",
         "--sender",
         metavar="ID",
-        help="Your name in the channel. Without it no state is examined.",
+        help="Your name in the channel. Without a name no state is examined.",
     ),
 ]
 

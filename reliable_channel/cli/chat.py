@@ -71,8 +71,10 @@ def chat(
             metavar="INVITATION",
             envvar="RELIABLE_CHANNEL_JOIN",
             show_envvar=True,
-            help="Join by an invitation, which `/invite` makes. `@FILE` reads it from a file, `-` "
-            "from the first line of standard input: an argument is visible in `ps`.",
+            help=(
+                "Invitation, which `/invite` makes. `@FILE` reads it from a file, `-` from "
+                "standard input, because `ps` shows arguments."
+            ),
         ),
     ] = None,
 ) -> None:

@@ -73,7 +73,7 @@ def _flags(
             callback=_format,
             envvar="RELIABLE_CHANNEL_LOG_FORMAT",
             metavar="FORMAT",
-            help=f"Lines of the log: {' or '.join(get_args(Format))}.",
+            help=f"Format of the log lines: {' or '.join(get_args(Format))}.",
         ),
     ] = None,
     log_level: Annotated[
@@ -83,7 +83,7 @@ def _flags(
             callback=_level,
             envvar="RELIABLE_CHANNEL_LOG_LEVEL",
             metavar="LEVEL",
-            help=f"The same by name: {', '.join(get_args(Level))}.",
+            help=f"Level of the log: {', '.join(get_args(Level))}.",
         ),
     ] = None,
 ) -> None:

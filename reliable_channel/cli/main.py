@@ -100,7 +100,9 @@ def command_line() -> typer.Typer:
     state = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     for name, summary in STATE_COMMANDS.items():
         lazy_command(state, name, f"{__package__}.state", summary)
-    app.add_typer(state, name="state", help="State files: list, check, back up, prune.")
+    app.add_typer(
+        state, name="state", help="Commands for state files: list, check, back up, prune."
+    )
     if not _completes_own_command():
         add_commands_of_plugins(app)
     return app

@@ -105,7 +105,7 @@ def node(
         ),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the address as a JSON line.")
+        bool, typer.Option("--json", help="Print the address of the node as a JSON line.")
     ] = False,
     config: Annotated[
         Path | None,
@@ -114,8 +114,10 @@ def node(
             expose_value=False,
             callback=_configure,
             metavar="FILE",
-            help="TOML file with a table [node]. RELIABLE_CHANNEL_NODE_PORT=8645 and so on "
-            "override it.",
+            help=(
+                "TOML file with a table [node]. Environment variables such as "
+                "RELIABLE_CHANNEL_NODE_PORT=8645 override the file."
+            ),
         ),
     ] = None,
     **flags: Any,
@@ -138,8 +140,8 @@ def node(
             typer.echo(told if as_json else f"listening on {address}")
         except BrokenPipeError as error:
             raise OSError(
-                f"standard output is closed, and takes no address ({address}); redirect it to a "
-                "file, or to /dev/null"
+                f"standard output is closed, so the node cannot print its address ({address}); "
+                "redirect the output to a file, or to /dev/null"
             ) from error
         if as_json:
             return

@@ -41,8 +41,10 @@ def peer(
         bool,
         typer.Option(
             "--manual-confirm",
-            help="With --state: a message is handled when a confirm command says so, not when it "
-            "was written to standard output.",
+            help=(
+                "With --state: a message counts as handled after a confirm command, not "
+                "after its output."
+            ),
         ),
     ] = False,
 ) -> None:
@@ -125,8 +127,8 @@ async def _perform(
             _say("accepted", ref=ref)
         case other:
             raise ValueError(
-                f"unknown op {other!r}; known are send, send_ephemeral, confirm, log, statistics, "
-                "cut_off and stop"
+                f"unknown op {other!r}; known ops are send, send_ephemeral, confirm, log, "
+                "statistics, cut_off and stop"
             )
 
 
@@ -134,7 +136,7 @@ def _command(line: bytes) -> dict[str, Any]:
     try:
         command = json.loads(line, parse_float=_finite, parse_constant=_finite)
     except RecursionError:  # a line of brackets only
-        raise ValueError("the line is nested too deeply") from None
+        raise ValueError("the JSON of the command is nested too deeply") from None
     if not isinstance(command, dict):
         raise ValueError(f"a command must be a JSON object (got {type(command).__name__})")
     return command
@@ -144,14 +146,14 @@ def _finite(text: str) -> float:
     """A number that an answer can repeat: JSON has no other, though Python reads them."""
     if isfinite(number := float(text)):
         return number
-    raise ValueError(f"{text} is no number of JSON")
+    raise ValueError(f"{text} is not a JSON number")
 
 
 def _payload(command: dict[str, Any]) -> bytes:
     try:
         return b64decode(command["payload"], validate=True)
     except (Base64Error, TypeError) as error:
-        raise ValueError(f"payload is not base64: {error}") from error
+        raise ValueError(f"`payload` is not base64: {error}") from error
 
 
 def _entries(channel: "ReliableChannel") -> list[dict[str, object]]:

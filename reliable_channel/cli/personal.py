@@ -64,7 +64,8 @@ def _make(folder: Path) -> None:
         folder.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
     except OSError as error:
         raise StateUnavailable(
-            f"{folder} cannot be made: {error}; set XDG_DATA_HOME, or give --state"
+            f"{folder} cannot be made as a data directory: {error}; set XDG_DATA_HOME, or give "
+            "--state"
         ) from error
 
 
@@ -82,5 +83,5 @@ def data_directory() -> Path:
         return (given if given.is_absolute() else Path.home() / ".local" / "share") / _NAME
     except RuntimeError as error:
         raise StateUnavailable(
-            "there is no home directory to keep data in; set XDG_DATA_HOME, or give --state"
+            "there is no home directory for the state files; set XDG_DATA_HOME, or give --state"
         ) from error

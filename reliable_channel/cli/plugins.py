@@ -18,7 +18,9 @@ def register(app: typer.Typer) -> None:
 
 
 def plugins(
-    as_json: Annotated[bool, typer.Option("--json", help="A JSON line for each plugin.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a JSON line for each plugin.")
+    ] = False,
 ) -> None:
     """List the plugins: their distributions, and the schemes and names that they register."""
     commands = commands_of_plugins()

@@ -46,11 +46,13 @@ def send(
     wait: Annotated[
         float,
         typer.Option(
-            min=0, help="Seconds to wait for an acknowledgement after a node accepted it (0: none)."
+            min=0,
+            help=("Seconds to wait for an acknowledgement after a node accepted it (0: none)."),
         ),
     ] = 0.0,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the id and the outcome as one JSON line.")
+        bool,
+        typer.Option("--json", help="Print the id and the outcome as one JSON line."),
     ] = False,
 ) -> None:
     """Send one message and print its id.

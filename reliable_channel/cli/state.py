@@ -13,7 +13,9 @@ from .console import fail, say
 from .exit_codes import ExitCode
 from .personal import data_directory
 
-File = Annotated[Path, typer.Argument(help="A state file.", metavar="FILE", show_default=False)]
+File = Annotated[
+    Path, typer.Argument(help="Path of a state file.", metavar="FILE", show_default=False)
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON lines.")]
 DAY_MS: Final = 86_400_000
 _AGE: Final = {"d": DAY_MS, "h": DAY_MS // 24}
@@ -33,8 +35,10 @@ def listed(
     directory: Annotated[
         Path | None,
         typer.Argument(
-            help="Folder to search, with its subfolders. Default: the folder of `chat`, `listen` "
-            "and `send`.",
+            help=(
+                "Folder to search for state files, with its subfolders. Default: the folder "
+                "of `chat`, `listen` and `send`."
+            ),
             show_default=False,
         ),
     ] = None,
@@ -45,7 +49,7 @@ def listed(
     from ..state.files import summary
 
     if directory is not None and not directory.is_dir():
-        raise StateUnavailable(f"{directory} is not a directory; give one with state files in it")
+        raise StateUnavailable(f"{directory} is not a directory; give a directory with state files")
     for path in sorted((directory or data_directory()).rglob("*.db")):
         try:
             found = summary(path)
@@ -97,7 +101,7 @@ def export(file: File, as_json: AsJson = True) -> None:
 def prune(
     file: File,
     older_than: Annotated[
-        str, typer.Option(metavar="AGE", help="Age of what is evicted: 30d or 12h.")
+        str, typer.Option(metavar="AGE", help="Age at which messages are evicted: 30d or 12h.")
     ],
     as_json: AsJson = False,
 ) -> None:
@@ -143,7 +147,7 @@ def backup(
 
 
 def restore(
-    copy: Annotated[Path, typer.Argument(help="A copy.", metavar="COPY")],
+    copy: Annotated[Path, typer.Argument(help="Path of a copy of a state file.", metavar="COPY")],
     file: File,
     as_json: AsJson = False,
 ) -> None:

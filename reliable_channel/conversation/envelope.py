@@ -44,5 +44,8 @@ def decode(payload: bytes) -> Envelope:
     if found.version != VERSION:
         raise UnreadableEnvelope(f"the envelope must have version {VERSION} (got {found.version})")
     if len(found.question_id) != QUESTION_ID_BYTES:
-        raise UnreadableEnvelope(f"a question id has {QUESTION_ID_BYTES} bytes")
+        raise UnreadableEnvelope(
+            f"the question id of an envelope must have {QUESTION_ID_BYTES} bytes: this envelope "
+            "is damaged"
+        )
     return found

@@ -92,8 +92,8 @@ def invitation(
     if with_key:
         if not isinstance(encryption, SharesKey):
             raise ValueError(
-                "`key` needs an encryption that gives its key, such as SymmetricEncryption (got "
-                f"{type(encryption).__name__})"
+                "`key` needs an encryption that can return its key, such as SymmetricEncryption "
+                f"(got {type(encryption).__name__})"
             )
         parts["key"] = encryption.key_text()
     nodes = [("node", _without_credentials(one)) for one in checked_addresses(node)]
@@ -135,18 +135,22 @@ def join_arguments(text: str) -> dict[str, Any]:
     for name, value in parse_qsl(query, keep_blank_values=True, max_num_fields=100):
         if name not in (*PARTS, *SHARED_OPTIONS):
             raise ValueError(
-                f"the invitation has an unknown part `{name}`: it may need a newer version"
+                f"the invitation has an unknown part `{name}`; a newer version of this package "
+                "may read the invitation"
             )
         if name == "node":
             nodes.append(_checked("node", value, NODE))
         elif name in parts:
-            raise ValueError(f"the invitation has `{name}` twice")
+            raise ValueError(f"the invitation has the part `{name}` twice")
         else:
             parts[name] = value
     if parts.pop("v", None) != VERSION:
-        raise ValueError(f"`v` of the invitation must be {VERSION}: it needs another version")
+        raise ValueError(
+            f"`v` of the invitation must be {VERSION}: another version of this package made the "
+            "invitation"
+        )
     if not parts.get("channel_id"):
-        raise ValueError("the invitation has no `channel_id`")
+        raise ValueError("the invitation has no part `channel_id`")
     if "network" in parts:
         _checked("network", parts["network"], NETWORK)
     return _arguments(parts, nodes)
@@ -172,8 +176,8 @@ def _checked(name: str, value: str, form: re.Pattern[str]) -> str:
     if found is None:
         shown = "a text that is not shown" if name == "key" else repr(value)
         raise ValueError(
-            f"`{name}` of the invitation is refused (got {shown}): give it as an argument if you "
-            "trust it"
+            f"the channel refuses `{name}` of the invitation (got {shown}); give the value as an "
+            "argument if you trust it"
         )
     return value
 

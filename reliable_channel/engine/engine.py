@@ -244,8 +244,8 @@ class Engine:
         messages = len(segments)
         if messages > 1 and messages > self.core.capacity_left:
             raise OutgoingBufferFull(
-                f"the message has {messages} segments, and {self.core.capacity_left} more own "
-                "messages may wait for an acknowledgement; send again later, or raise "
+                f"the message has {messages} segments, but only {self.core.capacity_left} more "
+                "own messages may wait for an acknowledgement; send again later, or raise "
                 "limits.outgoing_messages"
             )
         return segments

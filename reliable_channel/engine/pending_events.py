@@ -112,7 +112,7 @@ class PendingEvents:
             self._last = number
             values = json.loads(event)
             if not isinstance(values, dict):
-                raise DamagedRow(f"event {number} must be an object (got {event!r})")
+                raise DamagedRow(f"the stored event {number} must be an object (got {event!r})")
             kind = _BY_NAME.get(values.pop("event"))
             restored = _delivery(message_id, values) if kind is None else _report(kind, values)
             self._restored.append((number, restored))
@@ -160,7 +160,10 @@ def _key(event: AnyEvent) -> Key:
 def _delivery(message_id: str, values: dict[str, object]) -> _Delivery:
     position, missing = values["position"], values["missing"]
     if not (isinstance(position, int) and isinstance(missing, list)):
-        raise DamagedRow(f"event of {message_id!r} without position or missing messages")
+        raise DamagedRow(
+            f"the stored event of message {message_id!r} has no position or no list of missing "
+            "messages"
+        )
     entries = (
         HistoryEntry(entry_id, bytes.fromhex(hint) if hint else None, sender_id)
         for entry_id, hint, sender_id in missing

@@ -156,7 +156,8 @@ class Segments(Segmentation):
             return [payload]
         if len(payload) > self._max_payload_bytes:
             raise ContentTooLong(
-                f"{len(payload)} bytes; limits.payload_bytes is {self._max_payload_bytes}"
+                f"the payload has {len(payload)} bytes, but limits.payload_bytes is "
+                f"{self._max_payload_bytes}; send less, or raise the limit"
             )
         try:
             return (self._form or self._default).split(payload)
@@ -280,4 +281,6 @@ def _event(outcome: SegmentOutcome) -> AnyEvent:
         case SegmentRefused():
             return SegmentDiscarded(outcome.sender_id, outcome.reason.value, outcome.detail)
         case PayloadReassembled():
-            raise AssertionError("a whole payload is delivered, not reported")
+            raise AssertionError(
+                "a reassembled payload is delivered as a message, never reported as an event"
+            )

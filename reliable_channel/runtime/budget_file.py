@@ -26,7 +26,9 @@ class BudgetFile:
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise ValueError(f"{self._path} is no rate limit file: {error}; remove it") from error
+            raise ValueError(
+                f"{self._path} is not a rate limit file: {error}; remove the file"
+            ) from error
 
     def save(self, spent: Spent) -> None:
         """Write the value to a new file, which then replaces the old file. A crash leaves the old
@@ -40,4 +42,4 @@ class BudgetFile:
 def _count(value: object) -> int:
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
-    raise ValueError(f"{value!r} is no count")
+    raise ValueError(f"{value!r} is not a count of messages")

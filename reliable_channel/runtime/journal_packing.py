@@ -180,10 +180,10 @@ class Unpacker:
             else:
                 field = a2b_base64(text, strict_mode=True)
         except (zlib.error, ValueError) as error:
-            raise ValueError(f"packed bytes: {error}") from None
+            raise ValueError(f"packed bytes are damaged: {error}") from None
         if name:
             if len(self._fields) >= 2 * MAX_FIELDS:
-                raise ValueError(f"more than {2 * MAX_FIELDS} packed fields")
+                raise ValueError(f"packed bytes have more than {2 * MAX_FIELDS} numbered fields")
             self._fields[str(_number(name))] = field
         return field
 
@@ -201,7 +201,7 @@ class Unpacker:
     def _field(self, number: str) -> bytes:
         field = self._fields.get(number) or self._fields.get(str(_number(number)))
         if field is None:
-            raise LookupError("refers to a line that could not be read")
+            raise LookupError("packed bytes refer to a journal line that could not be read")
         return field
 
 
@@ -221,7 +221,7 @@ def _value(field: bytes) -> bytes:
 
 def _number(text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise ValueError(f"packed bytes: {text[:20]!r} is not the number of a field")
+        raise ValueError(f"packed bytes: {text[:20]!r} is not a field number")
     return int(text)
 
 
@@ -260,7 +260,7 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
 
 def _flip(one: bytes, other: bytes) -> bytes:
     if len(one) != len(other):
-        raise ValueError("a difference of another length")
+        raise ValueError("packed bytes hold a difference that is not as long as its base")
     return (int.from_bytes(one, "little") ^ int.from_bytes(other, "little")).to_bytes(
         len(one), "little"
     )

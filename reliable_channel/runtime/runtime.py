@@ -157,8 +157,8 @@ class Runtime:
             if saved is None or hasattr(error, "__notes__"):
                 raise  # not damage, because only errors of given code have a note
             raise StateCorrupt(
-                f"the state is damaged: a row is not what this package writes ({error!r}); move it "
-                "away and start without it, or bring back a copy"
+                "the state is damaged: a row does not have the form that this package writes "
+                f"({error!r}); move the state away and start without it, or restore a copy"
             ) from error
 
     def attach(self, notes: Notes, holds: Callable[[AnyEvent], bool]) -> None:

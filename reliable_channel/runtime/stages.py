@@ -106,7 +106,9 @@ class MarkerStage:
             NotForUs: it is missing or another one.
         """
         if self._required and parcel.meta != self._marker:
-            raise NotForUs(f"the marker is {parcel.meta!r}")
+            raise NotForUs(
+                f"the message has another marker than this channel requires (got {parcel.meta!r})"
+            )
         return parcel
 
 
@@ -153,7 +155,7 @@ class ContentStages:
         try:
             return [(await self._stages.outward(Frame(content))).payload for content in contents]
         except StageError as error:
-            raise EncryptionFailed(f"nothing was sent: {error}") from error
+            raise EncryptionFailed(f"the channel sent nothing: {error}") from error
 
     async def run(self, driver: RealTimeDriver, tried: Callable[[str, bool], None]) -> None:
         """Decrypt delivered contents and pass them on, one after another, until cancelled. Call

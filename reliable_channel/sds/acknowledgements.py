@@ -126,5 +126,6 @@ def _require_evidence(layout: BloomLayout, words: bytes) -> None:
     share = layout.fill(words)
     if share**layout.hash_count > MAX_FALSE_POSITIVES:
         raise BloomFilterError(
-            f"{share:.0%} of its bits are set: it would acknowledge what it does not hold"
+            f"{share:.0%} of the bits of the bloom filter are set; such a filter would "
+            "acknowledge messages that the sender does not hold"
         )

@@ -118,7 +118,8 @@ class SpecBloomForm:
         layout = parameters.layout_in(self)
         if len(field) != layout.byte_count:
             raise BloomFilterError(
-                f"it has {len(field)} bytes and this channel's filters have {layout.byte_count}"
+                f"the bloom filter has {len(field)} bytes, but filters of this channel have "
+                f"{layout.byte_count}"
             )
         return layout, field
 

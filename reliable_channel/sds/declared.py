@@ -172,7 +172,10 @@ def _declared(
     bound = next((mark for mark in marks if isinstance(mark, Bound)), None)
     problem = _problem(kinds, fits, bound)
     if problem is None:
-        raise TypeError(f"{owner.__name__}.{name}: give `Fits` for the type {kind}")
+        raise TypeError(
+            f"the option {owner.__name__}.{name} has the type {kind}, which needs a mark `Fits` "
+            "that checks its values"
+        )
     return Declared(
         _settable(kinds),
         default,

@@ -18,12 +18,11 @@ class OutgoingKind(Enum):
 
     CONTENT = "content"
     SYNC = "sync"
-    """A sync message that replaces earlier ones, because it repeats all that they contain.
-
-    It is soon out of date. It stops the retries of peers, so it must not wait behind all of ours.
+    """A sync message that replaces earlier sync messages, because it repeats their whole content.
+    The message stops retries of peers, so it must not wait behind all own messages.
     """
     CONTROL = "control"
-    """A sync message that does not replace earlier ones."""
+    """A sync message that does not replace earlier sync messages."""
     RETRY = "retry"
     REPAIR = "repair"
     EPHEMERAL = "ephemeral"
@@ -46,18 +45,18 @@ class Outgoing:
     kind: OutgoingKind
     message_id: str
     data: bytes
-    """Empty where there is a draft."""
+    """Empty if `draft` is set."""
     timestamp_ns: int | None = None
-    """Time in a new message's id. Peers check the id with it."""
+    """Time in the id of a new message, with which peers check the id."""
     is_redundant: bool = False
     """True if the message may be dropped under a rate limit: an extra copy, or a sync without
     requests."""
     draft: Draft | None = None
-    """Own message that its `maker` encodes when it leaves."""
+    """Own message that its `maker` encodes when the owner sends the message."""
 
 
 class AcknowledgementSource(Enum):
-    """Evidence for an acknowledgement: proof or bloom filter."""
+    """Evidence for an acknowledgement: a causal history or bloom filters."""
 
     CAUSAL_HISTORY = "causal_history"
     """A proof: another participant's causal history lists the message."""
@@ -82,14 +81,15 @@ class RejectionReason(Enum):
     """This participant requires signatures, and the message has no valid one."""
     INCOMING_BUFFER_FULL = "incoming_buffer_full"
     FORGED_ID = "forged_id"
-    """The message was parked until the true one arrived, which the id proves."""
+    """The parked message was forged: the true message with this id has arrived."""
     EXCESSIVE_REFERENCES = "excessive_references"
-    """The message refers to or requests more messages than an honest one, or has longer ids."""
+    """The message refers to more messages, requests more messages or has longer ids than any honest
+    message."""
 
 
 @dataclass(frozen=True, slots=True)
 class MessagePossiblyAcknowledged:
-    """An own message is in the bloom filter of one more participant."""
+    """A further participant sent a bloom filter that contains an own message."""
 
     wire_name: ClassVar[str] = "message_possibly_acknowledged"
     message_id: str
@@ -99,7 +99,8 @@ class MessagePossiblyAcknowledged:
 
 @dataclass(frozen=True, slots=True)
 class MessageAcknowledged:
-    """At least one other participant received an own message. It is not sent again."""
+    """At least one other participant received an own message. The channel does not send the message
+    again."""
 
     wire_name: ClassVar[str] = "message_acknowledged"
     message_id: str
@@ -112,9 +113,8 @@ class MessageAcknowledged:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryFailed:
-    """An own message was not acknowledged after all retries. It is not sent again.
-
-    Perhaps no participant received the message.
+    """An own message was not acknowledged after all retries. The channel does not send the message
+    again. Perhaps no participant received the message.
     """
 
     wire_name: ClassVar[str] = "delivery_failed"
@@ -158,9 +158,8 @@ class MessageMissing:
 
 @dataclass(frozen=True, slots=True)
 class MessageLost:
-    """A missing message was not found in time.
-
-    Messages that depend on it are delivered without it. If it arrives later, it is still delivered.
+    """A missing message was not found in time. Messages that depend on the missing message are
+    delivered without it. A missing message that arrives later is still delivered.
     """
 
     wire_name: ClassVar[str] = "message_lost"
@@ -199,10 +198,9 @@ class MessageRejected:
 
 @dataclass(frozen=True, slots=True)
 class MessageForged:
-    """A delivered message turned out to be forged: it used the id of another one.
-
-    The true message replaces it in the log and is delivered next. Undo the effects of the forged
-    one in your application.
+    """A delivered message was forged: it used the id of another message. The true message replaces
+    the forged message in the log and is delivered next. Undo the effects of the forged message in
+    your application.
     """
 
     wire_name: ClassVar[str] = "message_forged"
@@ -299,9 +297,8 @@ class RepairSent:
 
 @dataclass(frozen=True, slots=True)
 class MessageReconciled:
-    """Another participant broadcast a message to repair a difference of logs, and it is new here.
-
-    The message is delivered like any other (`MessageReceived`).
+    """Another participant broadcast a message to repair a difference of logs, and this participant
+    lacked the message. The message is delivered like any other (`MessageReceived`).
     """
 
     wire_name: ClassVar[str] = "message_reconciled"

@@ -138,5 +138,5 @@ def wire_profile(name: str) -> WireProfile:
     """
     if name not in PROFILES:
         known = ", ".join(map(repr, PROFILES))
-        raise ValueError(f"wire_profile is {name!r}; known are {known}")
+        raise ValueError(f"wire_profile is {name!r}; known profiles are {known}")
     return PROFILES[name]

@@ -68,18 +68,22 @@ class Sender:
         """Accept a message and return its id, like `SdsProtocol.send`."""
         state = self._state
         if not content:
-            raise EmptyContent("a message needs content: an empty one reads as a sync message")
+            raise EmptyContent(
+                "a message needs content, because an empty message reads as a sync message"
+            )
         limit = state.options.limits.outgoing_messages
         if len(state.outgoing_buffer.entries) >= limit:
             raise OutgoingBufferFull(
-                f"{limit} own messages wait for an acknowledgement; send again later"
+                f"{limit} own messages wait for an acknowledgement, which is the limit; send "
+                "again later"
             )
         if state.profile.max_content_bytes is not None:
             self._check_content(content)
         message_id = self._next_id(content, now_ms, timestamp_ns)
         if state.log.get(message_id) or message_id in state.outgoing_buffer.entries:
             raise MessageIdInUse(
-                f"message id {message_id!r} belongs to an earlier message; make a unique id"
+                f"message id {message_id!r} belongs to an earlier message; return a unique id "
+                "from `id_function`"
             )
         lamport = state.clock.tick(now_ms)
         draft = self._draft(message_id, lamport, content, now_ms)
@@ -127,7 +131,7 @@ class Sender:
         """Broadcast an ephemeral message (LIP 109), like `SdsProtocol.send_ephemeral`."""
         if not self._state.profile.has_ephemeral:
             name = self._state.profile.name
-            raise NotInDialect(f"the {name} dialect has no ephemeral messages; use send")
+            raise NotInDialect(f"the {name} dialect has no ephemeral messages; call `send` instead")
         if not content:
             raise EmptyContent("an ephemeral message needs content")
         message_id = self._next_id(content, now_ms, timestamp_ns)
@@ -348,7 +352,7 @@ class Sender:
         limit = profile.max_content_bytes
         if limit is not None and len(content) > limit:
             raise ContentTooLong(
-                f"{len(content)} bytes of content; the {profile.name} dialect takes {limit}"
+                f"the content has {len(content)} bytes; the {profile.name} dialect takes {limit}"
             )
 
     def _too_long(self, content: bytes, length: int, *, hint: str = "") -> ContentTooLong:

@@ -63,8 +63,10 @@ def check_signature(signing: Signing, message: Message, data: bytes) -> None:
         NotProven: it does not, or that is unknown.
     """
     if message.signature is None:
-        raise NotProven("it is not signed, and this channel demands that")
+        raise NotProven("the message has no signature, but this channel has `require_signatures`")
     signed = signed_part(data, message.signature)
     if signed is None:
-        raise NotProven("something follows its signature, which covers only what stands before it")
+        raise NotProven(
+            "the message has bytes after its signature, which covers only the bytes before it"
+        )
     signing.verify(message.sender_id, signed_text(signed), message.signature)

@@ -91,17 +91,21 @@ class TransitionCheck:
         if after is None:
             allowed = TRANSITIONS.get((before, event))
             raise IllegalTransition(
-                f"{message_id!r} was {before.value} and is {now.value} after {event.name} "
-                f"({event.value}); the table has {allowed.value if allowed else 'no such step'}"
+                f"message {message_id!r} was {before.value} and is {now.value} after {event.name} "
+                f"({event.value}); the table of states allows "
+                f"{(allowed.value if allowed else 'no such step')}"
             )
         buffer = self._core.buffer
         if now is State.DELIVERED and (message_id in buffer.missing or message_id in buffer.parked):
-            raise IllegalTransition(f"{message_id!r} is delivered, and still missing or parked")
+            raise IllegalTransition(
+                f"message {message_id!r} is delivered, but the buffer still lists it as missing "
+                "or parked"
+            )
         forgotten = before.is_awaited and after is State.UNKNOWN and event is not Trigger.FORGED
         if forgotten and buffer.waits_for(message_id):
             raise IllegalTransition(
-                f"{message_id!r} was {before.value} and is forgotten ({event.value}), but a parked "
-                "message waits for it"
+                f"message {message_id!r} was {before.value} and is forgotten ({event.value}), "
+                "although a parked message waits for it"
             )
         self._states[message_id] = after
 

@@ -89,7 +89,7 @@ class NimSegmentation(_BoundedSegments):
             ValueError: the length of the payload is not set.
         """
         if segment.original_payload_length is None:
-            raise ValueError(f"{self.name} needs the length of the payload")
+            raise ValueError(f"layout {self.name} needs the length of the payload in each segment")
         return SegmentMessage(
             original_payload_hash=segment.original_payload_hash,
             original_payload_length=segment.original_payload_length,
@@ -179,7 +179,7 @@ class OneCount(_BoundedSegments):
             ValueError: the length of the payload is not set.
         """
         if segment.original_payload_length is None:
-            raise ValueError(f"{self.name} needs the length of the payload")
+            raise ValueError(f"layout {self.name} needs the length of the payload in each segment")
         return self._message(
             original_payload_hash=segment.original_payload_hash,
             original_payload_length=segment.original_payload_length,

@@ -45,14 +45,14 @@ class Segmenter:
     ) -> None:
         if segment_size_bytes < layout.min_segment_size_bytes:
             raise ValueError(
-                f"segment_size_bytes is {segment_size_bytes}; "
-                f"{layout.name} needs at least {layout.min_segment_size_bytes}"
+                f"`segment_size_bytes` is {segment_size_bytes}; layout {layout.name} needs at "
+                f"least {layout.min_segment_size_bytes}"
             )
         max_segments = layout.max_segments(max_total_segments)
         if max_segments < 1 or max_total_segments > LARGEST_MAX_TOTAL_SEGMENTS:
             least = max_total_segments - max_segments + 1
             raise ValueError(
-                f"max_total_segments is {max_total_segments}; {layout.name} allows "
+                f"`max_total_segments` is {max_total_segments}; layout {layout.name} allows "
                 f"{least} to {LARGEST_MAX_TOTAL_SEGMENTS}"
             )
         self.layout = layout

@@ -53,9 +53,9 @@ def sqlite_store(url: str, channel_id: str, sender_id: str) -> StateStore:
     matched = _URL.fullmatch(url)
     if matched is None:
         raise ValueError(
-            "`state` must be sqlite:///relative/path or sqlite:////absolute/path, with "
-            "?durability=power to outlive a loss of power, and without other question marks "
-            f"(got {url!r}); for such a path give SqliteStateStore(Path(…))"
+            f"`state` must be sqlite:///relative/path or sqlite:////absolute/path (got {url!r}); "
+            "the path holds no question mark, and ?durability=power after the path protects "
+            "against a loss of power; for any other path pass SqliteStateStore(Path(…))"
         )
     names = matched["path"].split("/")
     fixed = list(takewhile(lambda name: not _PLACEHOLDER.search(name), names))

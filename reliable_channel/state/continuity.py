@@ -118,8 +118,8 @@ class Continuity:
     def _check(self, counted: sqlite3.Cursor) -> None:
         if counted.rowcount != 1:
             raise StateInUse(
-                f"{self._path} was written by another process meanwhile; a state has one owner at "
-                "a time: stop the other one, then start again"
+                f"another process wrote to {self._path} meanwhile; a state has one owner at a "
+                "time: stop the other process, then start again"
             )
 
     def committed(self) -> None:
@@ -175,8 +175,9 @@ class Continuity:
                 return None
             if self._path.stat().st_nlink > 1:
                 raise StateUnavailable(
-                    f"{self._path} was left open under another name (it is hard linked), and its "
-                    "newest changes lie beside that one: open it under that name"
+                    f"{self._path} was left open under another name (the file is hard linked), "
+                    "and its newest changes lie beside the other name; open the state under the "
+                    "other name"
                 )
             return RolledBack(
                 f"{self._path} was not closed and has no -wal file beside it: it is a copy that "
@@ -209,7 +210,8 @@ def check_in_place(path: Path, opened: tuple[int, int] | None) -> None:
     if found != opened:
         what = "deleted" if found is None else "replaced by another file"
         raise StateUnavailable(
-            f"{path} was {what} while it was in use: put it back, or start again with what is there"
+            f"the state {path} was {what} during use; put the file back, or start again with the "
+            "present file"
         )
 
 

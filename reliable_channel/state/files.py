@@ -151,7 +151,7 @@ def backup(path: Path, copy: Path) -> None:
         StateError: it cannot be read, or the copy cannot be written or exists.
     """
     if copy.exists():
-        raise StateUnavailable(f"{copy} exists; give another path for the copy")
+        raise StateUnavailable(f"the file {copy} exists; give another path for the copy")
     with _reading(path) as connection:
         _identity(connection, path)
         _copy(connection, copy)
@@ -203,9 +203,9 @@ def restore(copy: Path, path: Path) -> Path | None:
                 theirs = _identity_if_readable(connection, path)
             if theirs is not None and theirs != identity:
                 raise StateUnavailable(
-                    f"{path} is the state of {theirs.sender_id!r} in {theirs.channel_id!r}, and "
-                    f"{copy} that of {identity.sender_id!r} in {identity.channel_id!r}; give the "
-                    "path of the participant that the copy belongs to"
+                    f"{path} is the state of {theirs.sender_id!r} in {theirs.channel_id!r}, but "
+                    f"{copy} is the state of {identity.sender_id!r} in {identity.channel_id!r}; "
+                    "give the path of the participant that the copy belongs to"
                 )
             earlier = Path(f"{path}.before-restore-{time.strftime('%Y%m%d-%H%M%S')}")
         new = Path(f"{path}.restoring")
@@ -302,7 +302,9 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
         StateError: there is no such file, or it is not ours.
     """
     if not path.is_file():
-        raise StateUnavailable(f"{path} is not a file; `reliable-channel state list` shows files")
+        raise StateUnavailable(
+            f"{path} is not a file; `reliable-channel state list` lists the state files"
+        )
     path = _target(path)
     # Without a WAL nobody writes, and a read-only directory is readable all the same.
     how = "mode=ro" if Path(f"{path}-wal").exists() else "mode=ro&immutable=1"

@@ -49,7 +49,9 @@ class Ownership:
         """
         try:
             if not self._path.parent.is_dir():  # which a lock file's library would make
-                raise NotADirectoryError(f"{self._path.parent} is not a folder; make it first")
+                raise NotADirectoryError(
+                    f"{self._path.parent} is not a folder; create the folder first"
+                )
             self._beside.acquire(timeout=0)
             self._note(inode_of(self._path))
             # Before it is open: closing it again would release the locks of another channel here.

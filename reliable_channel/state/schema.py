@@ -79,17 +79,17 @@ def examine(path: Path) -> None:
     application, written_by, schema_changes = _header(path)
     if application == UNRELEASED_ID:
         raise StateCorrupt(
-            f"{path} was written by a version before 0.1.0, and nothing was changed; give another "
-            "path: the log in this file is not read"
+            f"a version before 0.1.0 wrote {path}, and this version cannot read the log in the "
+            "file; give another path (nothing was changed)"
         )
     if application != APPLICATION_ID and (application or written_by or schema_changes):
-        raise StateCorrupt(f"{path} is a database of something else; give another path")
+        raise StateCorrupt(f"{path} is the database of another program; give another path")
     if application and not written_by:
         raise damaged(path, "its header does not fit its tables")
     if written_by > len(MIGRATIONS):
         raise StateVersionTooNew(
-            f"{path} has version {written_by} and this package knows up to {len(MIGRATIONS)}: use "
-            "the newer one that wrote it"
+            f"{path} has version {written_by}, but this package knows versions up to "
+            f"{len(MIGRATIONS)}; use the newer version that wrote the file"
         )
 
 

@@ -116,8 +116,8 @@ class SqliteStateStore:
         """
         if self._is_unfinished:
             raise StateUnavailable(
-                f"{self.path}: a write was interrupted, and whether it is there shows at the next "
-                "start: open the channel anew"
+                f"{self.path}: a write was interrupted, and only a restart shows whether the data "
+                "were written; open the channel anew"
             )
         self._is_unfinished = True
         try:
@@ -274,8 +274,8 @@ class SqliteStateStore:
             connection.close()
             self._connection = None
         raise StateUnavailable(
-            f"{self._wal} was deleted or replaced while it was in use; what was written is "
-            f"{'not safe yet' if is_busy else 'safe in the file itself'}"
+            f"{self._wal} was deleted or replaced during use; the written data are "
+            f"{('not safe yet' if is_busy else 'safe in the file itself')}"
         )
 
     @contextmanager

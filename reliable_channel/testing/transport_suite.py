@@ -85,7 +85,9 @@ class TransportSuite:
 
         Settings with another content topic must lead to another network.
         """
-        raise NotImplementedError("say how a transport is made: see TransportSuite.network")
+        raise NotImplementedError(
+            "the test suite has no transport; override TransportSuite.network"
+        )
 
     @pytest.fixture(params=["asyncio", "trio"])
     def anyio_backend(self, request: pytest.FixtureRequest) -> str:

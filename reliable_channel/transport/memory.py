@@ -69,8 +69,8 @@ class MemoryNetwork:
             self._thread = thread
         elif thread != self._thread:
             raise TransportError(
-                f"{transport.url} is in use in another thread; a network in memory belongs to one "
-                "event loop",
+                f"{transport.url} is in use in another thread; all transports of a network in "
+                "memory belong to one event loop",
                 retryable=False,
             )
         if transport not in self._transports:

@@ -56,9 +56,9 @@ class MessagingTransport(OnTopic):
         """
         if settings.pubsub_topic is not None:
             raise ValueError(
-                "waku+messaging:// cannot serve a static shard, because the node shards by content "
-                f"topic (`pubsub_topic` or `network` gives {settings.pubsub_topic}); use the "
-                "node's REST API (http://…)"
+                "waku+messaging:// cannot serve a static shard, because the node derives shards "
+                "from content topics (`pubsub_topic` or `network` gives "
+                f"{settings.pubsub_topic}); use the node's REST API (http://…)"
             )
         self.url = masked_address(url)
         self._address = url
@@ -187,8 +187,9 @@ class MessagingTransport(OnTopic):
             await inbox.client.messaging_subscribe([self._settings.content_topic])
         except (EndpointMissing, NotFound) as error:
             raise NotServed(
-                f"{self.url} has no messaging layer: start logos-delivery with --entry-layer "
-                "messaging (the embedded node with --messaging), or use its REST API, http://…"
+                f"{self.url} has no messaging layer; start logos-delivery with --entry-layer "
+                "messaging (the embedded node with --messaging), or use the node's REST API, "
+                "http://…"
             ) from error
         self._renew_at_s = self._monotonic() + RENEWAL_S
 

@@ -69,7 +69,10 @@ def frames(tag: bytes, message_hash: bytes, body: bytes) -> list[bytes]:
         ValueError: it is longer than others would put together.
     """
     if len(body) > MAX_MESSAGE_BYTES:
-        raise ValueError(f"it has {len(body)} bytes; at most {MAX_MESSAGE_BYTES} are put together")
+        raise ValueError(
+            f"the message has {len(body)} bytes; receivers in a multicast group reassemble at "
+            f"most {MAX_MESSAGE_BYTES}"
+        )
     parts = [body[i : i + PART_BYTES] for i in range(0, len(body), PART_BYTES)] or [b""]
     return [
         MulticastFrame(tag, message_hash, index, len(parts), part).encode()

@@ -78,9 +78,8 @@ def join(group: Group) -> socket.socket:
     except OSError as error:
         sock.close()
         raise TransportError(
-            f"the group {group.address} port {group.port} cannot be joined: {error}; give "
-            "?interface= where the system does not know which network it is in (127.0.0.1: this "
-            "machine alone)"
+            f"the multicast group {group.address} port {group.port} cannot be joined: {error}; "
+            "add ?interface=ADDRESS to choose the network (127.0.0.1: this machine alone)"
         ) from error
     return sock
 

@@ -133,8 +133,8 @@ class NodeTransport(BaseTransport):
         """
         if self._settings.pubsub_topic is not None:
             raise NotServed(
-                f"{missing}; `pubsub_topic`, or a `network` of static shards, rules out a "
-                "messaging layer, where the node shards by content topic"
+                f"{missing}; a messaging layer cannot replace them, because it shards by content "
+                "topic and `pubsub_topic`, or a `network` of static shards, is given"
             ) from missing
         messaging = MessagingTransport(
             self._address,
@@ -146,7 +146,8 @@ class NodeTransport(BaseTransport):
             await messaging.open()
         except NotServed as error:
             raise NotServed(
-                f"{missing}, nor a messaging layer: start it with relay, or give it time"
+                f"{missing}, nor a messaging layer; start the node with relay, or wait until the "
+                "node has started"
             ) from error
         try:
             await self._rest.open()

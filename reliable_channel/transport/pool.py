@@ -79,7 +79,7 @@ class PoolTransport(BaseTransport):
         wait_for_node: bool = False,
     ) -> None:
         if not transports:
-            raise ValueError("transports is empty; a pool has at least one node")
+            raise ValueError("`transports` is empty; a pool needs at least one node")
         if redundancy < 1:
             raise ValueError(f"`redundancy` must be a number of at least 1 (got {redundancy})")
         names = [

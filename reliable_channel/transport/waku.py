@@ -69,8 +69,9 @@ class WakuTransport(OnTopic):
     ) -> None:
         if "," in settings.content_topic:
             raise ValueError(
-                f"`content_topic` must have no comma (got {settings.content_topic!r}), as the REST "
-                "API of a node separates topics by commas; give another one, or a libp2p address"
+                f"`content_topic` must have no comma (got {settings.content_topic!r}), because "
+                "the REST API of a node separates topics by commas; give another topic, or a "
+                "libp2p address"
             )
         self.url = masked_address(url)
         self.settings = settings
@@ -167,7 +168,7 @@ class WakuTransport(OnTopic):
             await self._client.relay_publish(self._shard, message, urgent=urgent)
         except NotSubscribed as error:  # the node left the shard: nothing arrives, either
             self._lost = f"the node had left the shard: {error}"
-            raise TransportError(f"{error}; subscribing to the shard again") from error
+            raise TransportError(f"{error}; the channel subscribes to the shard again") from error
 
     async def receive(self) -> Batch:
         """Read the cache of the node when a read is due. If the node lost the subscription, or no

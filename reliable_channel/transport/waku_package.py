@@ -17,8 +17,8 @@ def require_own_waku() -> None:
     if getattr(waku, "__distribution__", None) != OURS:
         place = getattr(waku, "__file__", None) or "a folder without __init__.py"
         raise ImportError(
-            f"the package `waku` at {place} is not the one of reliable-channel: another "
-            "distribution replaced or hides it; use separate environments, or run "
-            "`pip uninstall waku` and `pip install --force-reinstall --no-deps reliable-channel`",
+            f"the package `waku` at {place} does not belong to reliable-channel: another "
+            "distribution replaced or hides it; use separate environments, or run `pip uninstall "
+            "waku` and `pip install --force-reinstall --no-deps reliable-channel`",
             name="waku",
         )

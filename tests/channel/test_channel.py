@@ -433,7 +433,7 @@ async def test_a_block_that_is_not_left_last_stays_open() -> None:
     outer, inner = AsyncExitStack(), AsyncExitStack()
     await outer.enter_async_context(first)
     await inner.enter_async_context(second)
-    with pytest.raises(LeftOutOfOrder, match="leave it last, or use open"):
+    with pytest.raises(LeftOutOfOrder, match="leave blocks in reverse order, or use open"):
         await first.__aexit__(None, None, None)
     async with anyio.create_task_group() as tasks:
 

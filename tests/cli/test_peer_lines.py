@@ -17,7 +17,7 @@ from reliable_channel.events import AnyEvent
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"])
 def test_a_number_that_json_does_not_have_is_refused(number: str) -> None:
     """An answer repeats `ref`, and `NaN` in it would be no JSON to others."""
-    with pytest.raises(ValueError, match=f"{number} is no number of JSON"):
+    with pytest.raises(ValueError, match=f"{number} is not a JSON number"):
         _command(f'{{"op":"log","ref":{number}}}'.encode())
 
 

@@ -113,7 +113,7 @@ def test_an_encryption_without_a_text_is_refused() -> None:
 
     alice = channel(encryption=EncryptionPair(same, same))
     assert "encrypted=true" in alice.invite()
-    with pytest.raises(ValueError, match="`key` needs an encryption that gives its key"):
+    with pytest.raises(ValueError, match="`key` needs an encryption that can return its key"):
         alice.invite(key=True)
 
 
@@ -131,15 +131,15 @@ def test_credentials_and_paths_stay_here(tmp_path: Path) -> None:
         ("reliable-channel:?v=1&channel_id=" + "x" * 5_000, "must begin .* at most 4,096"),
         ("reliable-channel:?channel_id=ops", "`v` of the invitation must be 1"),
         ("reliable-channel:?v=2&channel_id=ops", "`v` of the invitation must be 1"),
-        ("reliable-channel:?v=1", "no `channel_id`"),
+        ("reliable-channel:?v=1", "no part `channel_id`"),
         ("reliable-channel:?v=1&channel_id=ops&channel_id=x", "`channel_id` twice"),
         ("reliable-channel:?v=1&channel_id=ops&state=sqlite:///x", "unknown part `state`"),
         ("reliable-channel:?v=1&channel_id=ops&journal=x", "unknown part `journal`"),
         ("reliable-channel:?v=1&channel_id=ops&plugins=x", "unknown part `plugins`"),
-        ("reliable-channel:?v=1&channel_id=ops&node=file:///etc/passwd", "`node` .* is refused"),
-        ("reliable-channel:?v=1&channel_id=ops&network=/tmp/x.toml", "`network` .* is refused"),
-        ("reliable-channel:?v=1&channel_id=ops&network=x.toml", "`network` .* is refused"),
-        ("reliable-channel:?v=1&channel_id=ops&key=aes-256-gcm:///etc/x", "`key` .* is refused"),
+        ("reliable-channel:?v=1&channel_id=ops&node=file:///etc/passwd", "refuses `node`"),
+        ("reliable-channel:?v=1&channel_id=ops&network=/tmp/x.toml", "refuses `network`"),
+        ("reliable-channel:?v=1&channel_id=ops&network=x.toml", "refuses `network`"),
+        ("reliable-channel:?v=1&channel_id=ops&key=aes-256-gcm:///etc/x", "refuses `key`"),
         ("reliable-channel:?v=1&channel_id=ops&cluster_id=many", "`cluster_id` must be a whole"),
     ],
 )

@@ -494,19 +494,19 @@ class AwaitedObserver:
     [
         (
             WakuFraming(),
-            "^plugin 'WakuFraming': register_observers would not run; leave out `wrapper=T",
+            "^plugin 'WakuFraming': register_observers cannot run as a hook; leave out `wrapper=T",
         ),
-        (Awaiting(), "^plugin 'Awaiting': register_observers would not run; leave out"),
+        (Awaiting(), "^plugin 'Awaiting': register_observers cannot run as a hook; leave out"),
         *(
             (
                 AwaitedObserver(n),
-                "observer 'one' must be a function without `async`, as it is not aw",
+                "observer 'one' must be a function without `async`, because the channel does",
             )
             for n in range(3)
         ),
         (Typo(), "'Typo' does not fit its hooks: .*register_transport"),
         (OtherArguments(), "'OtherArguments' does not fit its hooks: .*address"),
-        (Pigeons, "'Pigeons' is a class; give an instance"),
+        (Pigeons, "'Pigeons' is a class; register an instance"),
         ("pigeons", "'str' implements no hook: its functions need"),
         (ModuleType("empty"), "'empty' implements no hook: its functions need"),
         (Failing(), "^plugin 'Failing': register_observers failed: LookupError"),
@@ -514,7 +514,10 @@ class AwaitedObserver:
         (Registers(5, "a:b"), r"by a URL scheme in lower case, .* \(got 5\)"),
         (Registers("x", "a:b", 2), "^transport 'x' is registered twice, by 'Registers' and by 'R"),
         (Registers("x", 5), r"transport 'x' must be a function \(got 5\)"),
-        (Registers("x", lambda address: None), "transport 'x' takes address; it can take url, ch"),
+        (
+            Registers("x", lambda address: None),
+            "transport 'x' takes the arguments address, which .*can take url, ch",
+        ),
     ],
 )
 def test_what_is_no_plugin_is_refused(plugin: object, text: str) -> None:
@@ -572,7 +575,7 @@ def test_the_environment_selects(
         (["pigeons"], "doves", r"RELIABLE_CHANNEL_PLUGINS names doves; installed are pigeons"),
         (["broken"], None, r"'broken' of unknown .*ImportError.*RELIABLE_CHANNEL_PLUGINS=none"),
         (["empty"], None, r"'empty' implements no hook"),
-        (["pigeons", "pigeons"], None, r"two plugins are called 'pigeons'"),
+        (["pigeons", "pigeons"], None, r"two plugins have the name 'pigeons'"),
     ],
 )
 def test_what_cannot_be_loaded_is_named(

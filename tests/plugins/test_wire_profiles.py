@@ -242,7 +242,10 @@ class Broken(ShoutCodec):
             "wire profile 'shout': import of 'no.such.module:SHOUT' failed: ModuleNotFound",
         ),
         (5, r"wire profile 'shout' must be of type WireProfile \(got 5\)"),
-        (changed(name="other"), r"wire profile 'shout' must have that name \(got 'other'\)"),
+        (
+            changed(name="other"),
+            r"wire profile 'shout' must provide .* under its own name \(got 'other'\)",
+        ),
     ],
     ids=["place", "type", "name"],
 )

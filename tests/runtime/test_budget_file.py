@@ -28,6 +28,6 @@ def test_what_was_saved_last_is_loaded(tmp_path: Path) -> None:
 def test_a_file_that_is_something_else_is_named(text: str, tmp_path: Path) -> None:
     path = tmp_path / "budget.json"
     path.write_text(text)
-    with pytest.raises(ValueError, match=r"budget\.json is no rate limit file"):
+    with pytest.raises(ValueError, match=r"budget\.json is not a rate limit file"):
         BudgetFile(path).load()
     assert BudgetFile(tmp_path / "absent.json").load() is None

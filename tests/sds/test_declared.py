@@ -144,7 +144,7 @@ def test_a_type_without_a_check_is_refused() -> None:
     class Odd:
         mark: Annotated[bytes, Doc("Bytes.")] = b""
 
-    with pytest.raises(TypeError, match="mark: give `Fits`"):
+    with pytest.raises(TypeError, match=r"mark has the type .* needs a mark `Fits`"):
         declared(Odd)
 
 

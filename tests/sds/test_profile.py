@@ -63,7 +63,7 @@ def forged(message_id: str, **fields: Any) -> bytes:
 def test_a_profile_by_name() -> None:
     assert wire_profile("spec") is SPEC
     assert wire_profile("nim") is NIM
-    with pytest.raises(ValueError, match="wire_profile is 'go'; known are 'spec', 'nim'"):
+    with pytest.raises(ValueError, match="wire_profile is 'go'; known profiles are 'spec', 'nim'"):
         wire_profile("go")
 
 
@@ -148,7 +148,7 @@ def test_bytes_of_a_dialect_that_its_codec_refuses_are_malformed() -> None:
     alice.receive(bytes.fromhex("0a0161100522026368"), NOW_MS)  # nim-sds' "no-content"
     rejected = only(events(alice, MessageRejected))
     assert rejected.reason is RejectionReason.MALFORMED
-    assert rejected.detail == "content is absent; nim-sds requires it"
+    assert rejected.detail == "the field content is absent; nim-sds requires it"
 
 
 def test_nim_peers_may_be_anonymous_and_the_specifications_may_not() -> None:

@@ -140,7 +140,7 @@ def test_the_unsigned_is_refused_where_it_is_demanded() -> None:
     told = refused(signer("bob"), send(unsigned("alice"), b"hello").data)
     assert (told.sender_id, told.detail) == (
         "alice",
-        "it is not signed, and this channel demands that",
+        "the message has no signature, but this channel has `require_signatures`",
     )
 
 

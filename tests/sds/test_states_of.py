@@ -35,7 +35,9 @@ def test_a_message_that_is_delivered_twice_is_found() -> None:
 
 def test_a_message_that_waits_for_ever_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(IncomingBuffer, "_drop_batch", dropped_with_its_carrier)
-    with pytest.raises(IllegalTransition, match=r"is forgotten .*, but a parked message waits for"):
+    with pytest.raises(
+        IllegalTransition, match=r"is forgotten .*, although a parked message waits for"
+    ):
         queued_by_an_evicted_message()
 
 
@@ -46,7 +48,7 @@ def test_a_message_that_waits_for_ever_is_found(monkeypatch: pytest.MonkeyPatch)
             IncomingBuffer,
             "arrived",
             lambda self, message_id: None,
-            "is delivered, and still missing or parked",
+            "is delivered, but the buffer still lists it as missing or parked",
         ),
         (Delivery, "_log", lambda self, parked: None, "is unknown after COMPLETE"),
         (QueuedReferences, "add", lambda self, batch: None, "is unknown after REFERENCE_QUEUED"),

@@ -85,7 +85,9 @@ def test_a_missing_folder_is_refused(folder: str, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for name in ("a.db", "{channel_id}/{sender_id}.db"):
         store = sqlite_store(f"sqlite:///{tmp_path}/{folder}/{name}", "general", "alice")
-        with pytest.raises(StateUnavailable, match=f"{folder}.* is not a folder; make it first"):
+        with pytest.raises(
+            StateUnavailable, match=f"{folder}.* is not a folder; create the folder first"
+        ):
             store.open(Identity("general", "alice", "spec"))
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 

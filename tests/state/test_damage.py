@@ -79,7 +79,7 @@ def test_a_database_of_something_else_is_not_written_to(
         connection.execute("CREATE TABLE accounts (name, balance)")
         connection.execute(f"PRAGMA user_version = {version}")
     before = path.read_bytes()
-    with pytest.raises(StateCorrupt, match="something else"):
+    with pytest.raises(StateCorrupt, match="another program"):
         SqliteStateStore(path).open(ALICE)
     assert path.read_bytes() == before
     assert not list(tmp_path.glob("*-wal"))
@@ -244,7 +244,7 @@ def test_a_crashed_file_is_not_opened_under_another_hard_link(tmp_path: Path) ->
     path, other = tmp_path / "state.db", tmp_path / "other.db"
     written(path, 10, crash=True)
     other.hardlink_to(path)
-    with pytest.raises(StateUnavailable, match="open it under that name"):
+    with pytest.raises(StateUnavailable, match="open the state under the other name"):
         reopened(other)
     assert content(reopened(path)) == content(reopened(other))
 
@@ -260,7 +260,7 @@ def test_a_file_that_is_taken_away_while_in_use_is_noticed_at_the_next_write(
     store.open(ALICE)
     store.write(step(0))
     path.rename(away)
-    with pytest.raises(StateUnavailable, match="was deleted while it was in use"):
+    with pytest.raises(StateUnavailable, match="was deleted during use"):
         store.write(step(1))
     written(other, 1)
     other.rename(path)
@@ -295,7 +295,7 @@ def test_a_wal_that_is_deleted_while_in_use_loses_nothing(
     if reads:
         assert archive.count(None, (99, "")) == 5
     fault(tmp_path / "state.db-wal")
-    with pytest.raises(StateUnavailable, match="was deleted or replaced while it was in use"):
+    with pytest.raises(StateUnavailable, match="was deleted or replaced during use"):
         store.write(step(5))
     for number in range(5, 9):
         store.write(step(number))
@@ -318,7 +318,7 @@ def test_another_writer_is_noticed_where_no_lock_kept_it_away(tmp_path: Path) ->
     store.open(ALICE)
     with closing(sqlite3.connect(path)) as other, other:
         other.execute("UPDATE state_file SET value = value + 1 WHERE name = 'commits'")
-    with pytest.raises(StateInUse, match="written by another process"):
+    with pytest.raises(StateInUse, match="another process wrote to"):
         store.write(step(1))
     store.close()
 

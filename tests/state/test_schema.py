@@ -14,8 +14,8 @@ from reliable_channel.state import SqliteStateStore, StateError, files, schema
 from tests.state.test_damage import ALICE, content, reopened, written
 
 REFUSED = {
-    "before 0.1.0, and nothing was changed; give anot": (0x53445331, 4),
-    "something else": (0x12345678, 1),
+    "a version before 0.1.0 wrote ": (0x53445331, 4),
+    "another program": (0x12345678, 1),
     "has version 99": (schema.APPLICATION_ID, 99),
 }
 

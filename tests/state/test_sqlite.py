@@ -69,7 +69,7 @@ def test_a_database_of_something_else_is_refused(tmp_path: Path) -> None:
         connection.execute("PRAGMA user_version = 1")
         connection.execute("CREATE TABLE precious (data)")
     connection.close()
-    with pytest.raises(StateCorrupt, match="something else"):
+    with pytest.raises(StateCorrupt, match="another program"):
         SqliteStateStore(path).open(ALICE)
 
 

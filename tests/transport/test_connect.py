@@ -90,7 +90,7 @@ def test_a_list_of_addresses_has_one_at_least_and_nothing_else() -> None:
         checked_addresses([])
     with pytest.raises(ValueError, match=r"^`node` must be an http.* \(got 'b'\)"):
         checked_addresses(["http://a", "b"])
-    with pytest.raises(ValueError, match=r"^`node` must be .* for a hub \(got 'memory://x'"):
+    with pytest.raises(ValueError, match=r"^`node` of a hub must be .* \(got 'memory://x'"):
         ChannelHub(["http://a", "memory://x"])
 
 

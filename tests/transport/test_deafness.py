@@ -28,7 +28,7 @@ MESSAGES = [b"%d" % number for number in range(40)]
 X, Y = default_content_topic("x"), default_content_topic("y")
 WHAT_WAS_FOUND_AND_DONE = {
     None: ("the subscription is deaf: nothing came for", "subscribed anew"),
-    STATIC_SHARD: ("Node not subscribed to topic", "subscribing to the shard again"),
+    STATIC_SHARD: ("Node not subscribed to topic", "subscribes to the shard again"),
 }
 every_service = pytest.mark.parametrize("service", ["relay", "light"])
 every_sharding = pytest.mark.parametrize("pubsub_topic", [None, STATIC_SHARD])

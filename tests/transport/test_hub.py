@@ -325,7 +325,9 @@ async def test_channels_of_a_hub_are_left_in_any_order() -> None:
 
 
 def test_a_setting_that_a_hub_lacks_is_named() -> None:
-    with pytest.raises(TypeError, match="a hub has no setting `shard`; it has pubsub_topic,"):
+    with pytest.raises(
+        TypeError, match="a hub has no setting `shard`; its settings are pubsub_topic,"
+    ):
         ChannelHub("http://127.0.0.1:9", shard="nonsense")  # type: ignore[call-arg]
     hub = ChannelHub("http://127.0.0.1:9")
     with pytest.raises(TypeError, match="did you mean `history`"):

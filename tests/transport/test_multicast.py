@@ -251,7 +251,7 @@ async def test_a_transport_that_is_not_open_says_so(call: str) -> None:
 async def test_a_group_that_cannot_be_joined_is_named_with_what_to_try() -> None:
     url = group_url(interface="192.0.2.77")
     channel = ReliableChannel(url, channel_id="general", sender_id="alice")
-    with pytest.raises(ChannelUnavailable, match=r"cannot be joined: .*; give \?interface="):
+    with pytest.raises(ChannelUnavailable, match=r"cannot be joined: .*; add \?interface="):
         await channel.open()
 
 

@@ -199,7 +199,7 @@ async def test_a_failure_at_the_second_look_closes_the_messaging_layer() -> None
 
 async def test_a_static_shard_has_no_messaging_layer() -> None:
     async with line(**ALONE) as it:
-        with pytest.raises(NotServed, match=r"`pubsub_topic`, .* rules out a messaging"):
+        with pytest.raises(NotServed, match=r"a messaging layer cannot replace .*`pubsub_topic`"):
             await over(it, pubsub_topic=STATIC_SHARD).open()
         assert MESSAGING not in asked(it)
 

@@ -239,7 +239,7 @@ async def test_all_down_is_told_and_passes() -> None:
 
 @pytest.mark.parametrize(("transports", "redundancy"), [([], 2), ([Node(MemoryNetwork())], 0)])
 def test_a_pool_of_nothing_is_refused(transports: list[Node], redundancy: int) -> None:
-    with pytest.raises(ValueError, match=r"^(transports is|`redundancy` must be) "):
+    with pytest.raises(ValueError, match=r"^(`transports` is|`redundancy` must be) "):
         PoolTransport(transports, redundancy=redundancy)
 
 

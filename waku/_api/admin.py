@@ -172,7 +172,7 @@ def _peer_id_of(multiaddrs: tuple[str, ...]) -> str:
         _, found, peer_id = address.rpartition("/p2p/")
         if found:
             return peer_id
-    raise ValueError("expected a peer with an id or an address that ends in one")
+    raise ValueError("expected a peer with an id, or with an address that ends in /p2p/ID")
 
 
 def _peer_stats(answer: Answer) -> PeerStats:

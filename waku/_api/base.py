@@ -88,7 +88,7 @@ def _flavour(answer: Answer) -> Flavour:
 def confirmation(answer: Answer) -> None:
     """Read an answer that only says yes: `OK`, `true`, `null` or nothing."""
     if answer.text.strip().strip('"') not in _CONFIRMATIONS:
-        raise ValueError("expected a confirmation")
+        raise ValueError("expected an empty answer or OK as a confirmation")
 
 
 def in_path(topic: str) -> str:

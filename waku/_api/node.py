@@ -52,7 +52,7 @@ def _version(answer: Answer) -> str:
     """Read plain text (nwaku) or a JSON string (go-waku)."""
     text = answer.text.strip()
     if not text or len(text) > VERSION_LIMIT or not text.isprintable() or text[0] in "<{[":
-        raise ValueError("expected a version")
+        raise ValueError("expected a version of the node")
     return _json.text(answer.json()) if text.startswith('"') else text
 
 
@@ -74,7 +74,7 @@ def _protocol_health(value: object) -> ProtocolHealth:
     fields: Mapping[str, object] = _json.object_of(value)
     names = [key for key in fields if key != "desc"]
     if len(names) != 1:
-        raise ValueError(f"expected one protocol an entry, found {len(names)}")
+        raise ValueError(f"expected one protocol in each entry, found {len(names)}")
     return ProtocolHealth(
         protocol=names[0],
         status=_json.text(fields[names[0]]),

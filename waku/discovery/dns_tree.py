@@ -141,11 +141,11 @@ class TreeWalk:
         # Other texts may stand at a domain, too: SPF, proofs of ownership.
         roots = [text for text in texts if text.startswith(ROOT)]
         if not roots:
-            raise InvalidInput("there is no root of a tree")
+            raise InvalidInput("the domain has no root of an ENR tree")
         content, _, signature = roots[0][:MAX_TEXT].rpartition(" sig=")
         # T14: 65 bytes, the last of which would give the key.
         if not is_signed(tree.key, content.encode(), _from_base64(signature)[:SIGNATURE_BYTES]):
-            raise InvalidInput("the root has a wrong signature")
+            raise InvalidInput("the root of the ENR tree has a wrong signature")
         parts = [part.partition("=") for part in content[len(ROOT) :].split(" ")]
         fields = {name: value for name, _, value in parts}
         if tree == self._first:
@@ -156,9 +156,14 @@ class TreeWalk:
     def _take_entry(self, wanted: _Wanted, hash: str, texts: Sequence[str]) -> None:
         text = next((text for text in texts if _to_base32(_digest(text)) == hash), None)
         if text is None:
-            raise InvalidInput("no text here has the hash that is its name")
+            raise InvalidInput(
+                "the answer of the DNS has no text whose hash equals the requested name"
+            )
         if len(text) > MAX_TEXT:
-            raise InvalidInput(f"a text of {len(text)} characters; at most {MAX_TEXT}")
+            raise InvalidInput(
+                f"an entry of the ENR tree has {len(text)} characters; at most {MAX_TEXT} are "
+                "allowed"
+            )
         if text.startswith(BRANCH):
             for child in filter(None, text[len(BRANCH) :].split(",")):
                 self._ask(_Wanted(wanted.tree, _hash(child), wanted.of_links))
@@ -169,13 +174,17 @@ class TreeWalk:
             if record not in self.records:
                 self.records.append(record)
         else:
-            raise InvalidInput(f"{text[:40]!r} is neither a branch nor what belongs here")
+            raise InvalidInput(
+                f"{text[:40]!r} is neither a branch nor an allowed entry of the ENR tree"
+            )
 
     def _follow(self, tree: TreeUrl) -> None:
         if tree in self._trees:
             return
         if len(self._trees) == MAX_TREES:
-            raise InvalidInput(f"more than {MAX_TREES} trees; the link is not followed")
+            raise InvalidInput(
+                f"a link leads to another ENR tree, but at most {MAX_TREES} trees are read"
+            )
         self._trees.add(tree)
         self._ask(_Wanted(tree, None))
 

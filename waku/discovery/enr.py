@@ -76,7 +76,7 @@ class NodeRecord:
             raise InvalidInput(f"{text[:40]!r} does not begin with {PREFIX!r}")
         body = text[len(PREFIX) :]
         if len(body) > MAX_RECORD_BYTES * 4 // 3 + 4:
-            raise InvalidInput(f"a record of more than {MAX_RECORD_BYTES} bytes")
+            raise InvalidInput(f"the ENR record has more than {MAX_RECORD_BYTES} bytes")
         try:
             data = base64.b64decode(body + "=" * (-len(body) % 4), altchars=b"-_", validate=True)
         except (binascii.Error, ValueError):
@@ -91,7 +91,9 @@ class NodeRecord:
             InvalidInput: not a record, or its signature is wrong.
         """
         if len(data) > MAX_RECORD_BYTES:
-            raise InvalidInput(f"a record of {len(data)} bytes; at most {MAX_RECORD_BYTES}")
+            raise InvalidInput(
+                f"the ENR record has {len(data)} bytes; at most {MAX_RECORD_BYTES} are allowed"
+            )
         sequence, pairs = _verified(data)
         peer_id = public_key(pairs[b"secp256k1"]).peer_id
         cluster_id, shards = _shards(pairs)
@@ -111,21 +113,23 @@ def _verified(data: bytes) -> tuple[int, Mapping[bytes, bytes]]:
     """The sequence number and the pairs of a record with a right signature."""
     is_list, body, rest = _item(data)
     if not is_list or rest:
-        raise InvalidInput("the record is not one list")
+        raise InvalidInput("the ENR record is not exactly one RLP list")
     signature_is_list, signature, content = _item(body)
     if signature_is_list:
-        raise InvalidInput("the record's signature is not a string")
+        raise InvalidInput("the signature of the ENR record is a list instead of a string")
     items = [value for _, value in _items(content)]
     if len(items) % 2 == 0:
-        raise InvalidInput("the record is not a number and pairs")
+        raise InvalidInput(
+            "the ENR record is not a sequence number followed by pairs of key and value"
+        )
     keys = items[1::2]
     pairs = dict(zip(keys, items[2::2], strict=True))
     if sorted(pairs) != keys:
-        raise InvalidInput("the record's keys are not sorted, or one is repeated")
+        raise InvalidInput("the keys of the ENR record are not sorted, or the record repeats a key")
     if pairs.get(b"id") != b"v4" or b"secp256k1" not in pairs:
-        raise InvalidInput("the record has another identity scheme than 'v4'")
+        raise InvalidInput("the ENR record has another identity scheme than 'v4'")
     if not is_signed(pairs[b"secp256k1"], list_of(content), signature):
-        raise InvalidInput("the record has a wrong signature")
+        raise InvalidInput("the ENR record has a wrong signature")
     return int.from_bytes(items[0][:8], "big"), pairs
 
 
@@ -149,12 +153,12 @@ def _shards(pairs: Mapping[bytes, bytes]) -> tuple[int | None, frozenset[int]]:
     if (listed := pairs.get(b"rs")) is not None:
         numbers = listed[3:]
         if len(listed) < 3 or len(numbers) != 2 * listed[2]:
-            raise InvalidInput("a record whose `rs` is not a list of shards")
+            raise InvalidInput("`rs` of the ENR record is not a list of shards")
         found = (int.from_bytes(numbers[i : i + 2], "big") for i in range(0, len(numbers), 2))
         return int.from_bytes(listed[:2], "big"), frozenset(found)
     if (bitmap := pairs.get(b"rsv")) is not None:
         if len(bitmap) != 2 + BITMAP_BYTES:
-            raise InvalidInput(f"a record whose `rsv` has {len(bitmap)} bytes, not 130")
+            raise InvalidInput(f"`rsv` of the ENR record has {len(bitmap)} bytes instead of 130")
         bits = int.from_bytes(bitmap[2:], "little")
         return int.from_bytes(bitmap[:2], "big"), frozenset(
             shard for shard in range(8 * BITMAP_BYTES) if bits >> shard & 1
@@ -168,7 +172,7 @@ def _shards(pairs: Mapping[bytes, bytes]) -> tuple[int | None, frozenset[int]]:
 def _item(data: bytes) -> tuple[bool, bytes, bytes]:
     """Return True if the first item is a list, its content, and what follows it."""
     if not data:
-        raise InvalidInput("a record that ends where an item is expected")
+        raise InvalidInput("the ENR record ends where an item is expected")
     first = data[0]
     if first < 0x80:
         return False, data[:1], data[1:]
@@ -178,7 +182,7 @@ def _item(data: bytes) -> tuple[bool, bytes, bytes]:
         size = int.from_bytes(data[1:start], "big")
     end = start + size
     if end > len(data):
-        raise InvalidInput("a record that ends within an item")
+        raise InvalidInput("the ENR record ends within an item")
     return is_list, data[start:end], data[end:]
 
 

@@ -72,4 +72,4 @@ def _point(data: bytes) -> ec.EllipticCurvePublicKey:
     try:
         return ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256K1(), data)
     except ValueError as error:
-        raise InvalidInput(f"a key that is not on the curve: {error}") from error
+        raise InvalidInput(f"the compressed key is not a point on the curve: {error}") from error

@@ -143,15 +143,15 @@ def network_in(name: str, data: bytes) -> Network:
     try:
         table = tomllib.loads(data.decode())
     except RecursionError:
-        raise ValueError("its values are nested too deeply") from None
+        raise ValueError("the values of the file are nested too deeply") from None
     return _network(name, table)
 
 
 def _network(name: str, table: dict[str, Any]) -> Network:
     if unknown := table.keys() - set(_KEYS):
-        raise ValueError(f"unknown key {min(unknown)!r}; known are {', '.join(_KEYS)}")
+        raise ValueError(f"unknown key {min(unknown)!r}; known keys are {', '.join(_KEYS)}")
     if "cluster_id" not in table:
-        raise ValueError("`cluster_id` is missing")
+        raise ValueError("the key `cluster_id` is missing")
     values = dict(table)
     for key, kind in (("shards", int), ("entry", str)):
         listed = values.get(key, [])

@@ -41,7 +41,10 @@ def signed_record(
     content = b"".join(items)
     record = list_of(_string(sign(key, list_of(content))) + content)
     if len(record) > MAX_RECORD_BYTES:
-        raise InvalidInput(f"a record of {len(record)} bytes; at most {MAX_RECORD_BYTES}")
+        raise InvalidInput(
+            f"the ENR record of this node has {len(record)} bytes; at most {MAX_RECORD_BYTES} are "
+            "allowed"
+        )
     return PREFIX + base64.urlsafe_b64encode(record).rstrip(b"=").decode()
 
 

@@ -153,7 +153,7 @@ def texts_in(wire: bytes) -> list[str]:
     try:
         message = dns.message.from_wire(wire)
         if not isinstance(message, dns.message.QueryMessage):
-            raise LookupFailed("the answer is not one to a question")
+            raise LookupFailed("the answer of the DNS does not belong to a question")
         answer = message.resolve_chaining().answer
     except dns.exception.DNSException as error:
         raise LookupFailed(shorten(str(error) or type(error).__name__)) from error
@@ -163,5 +163,5 @@ def texts_in(wire: bytes) -> list[str]:
 def _texts(answer: dns.rrset.RRset | None) -> list[str]:
     """A TXT record is a row of strings of at most 255 bytes, which belong together."""
     if answer is None or answer.rdtype != dns.rdatatype.TXT:
-        raise LookupFailed("the answer has no texts")
+        raise LookupFailed("the answer of the DNS has no TXT record")
     return [b"".join(item.strings).decode("ascii", "replace") for item in answer]

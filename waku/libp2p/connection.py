@@ -267,10 +267,12 @@ class Connection:
         """
         if self.muxer is None:
             if now_ms >= self._handshake_deadline_ms:
-                raise HandshakeFailed(f"no connection within {self.limits.handshake_ms} ms")
+                raise HandshakeFailed(
+                    f"the peer did not finish the handshake within {self.limits.handshake_ms} ms"
+                )
             return
         if now_ms >= self._heard_ms + self.limits.idle_ms:
-            raise PeerViolation(f"not a byte for {self.limits.idle_ms} ms")
+            raise PeerViolation(f"the peer sent no byte for {self.limits.idle_ms} ms")
         late = takewhile(lambda item: item[1].deadline_ms <= now_ms, self._streams.items())
         for stream_id, _ in list(late):
             self._drop(stream_id, f"no protocol within {self.limits.negotiation_ms} ms")

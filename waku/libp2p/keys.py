@@ -163,7 +163,7 @@ class PublicKey:
         try:
             key = _load(self.type, self.data)
         except (ValueError, UnsupportedAlgorithm) as error:
-            raise InvalidInput(f"an unusable {self.type.name} key: {error}") from error
+            raise InvalidInput(f"the {self.type.name} key cannot be used: {error}") from error
         if isinstance(key, rsa.RSAPublicKey) and not MIN_RSA_BITS <= key.key_size <= MAX_RSA_BITS:
             raise InvalidInput(
                 f"an RSA key must have {MIN_RSA_BITS} to {MAX_RSA_BITS} bits (got {key.key_size})"
@@ -276,7 +276,7 @@ def _load(type: KeyType, data: bytes) -> _Key:
         case KeyType.ECDSA:
             key = cast("ec.EllipticCurvePublicKey", _load_der(data, ec.EllipticCurvePublicKey))
             if not isinstance(key.curve, ec.SECP256R1 | ec.SECP384R1 | ec.SECP521R1):
-                raise ValueError(f"the curve {key.curve.name}")
+                raise ValueError(f"the curve {key.curve.name} is not supported for keys of peers")
             return key
 
 
@@ -294,16 +294,16 @@ def _encode_key(type: KeyType, data: bytes) -> bytes:
 
 def _parse_key(encoded: bytes) -> tuple[KeyType, bytes]:
     if len(encoded) > MAX_KEY_BYTES:
-        raise InvalidInput(f"a key of {len(encoded)} bytes; at most {MAX_KEY_BYTES}")
+        raise InvalidInput(f"the key has {len(encoded)} bytes; at most {MAX_KEY_BYTES} are allowed")
     if len(encoded) < 4 or encoded[0] != _TYPE_FIELD or encoded[2] != _DATA_FIELD:
-        raise InvalidInput("not a key of libp2p: type and data are expected, in this order")
+        raise InvalidInput("the bytes are not a libp2p key; expected are a key type and then data")
     try:
         type = KeyType(encoded[1])
     except ValueError:
-        raise InvalidInput(f"a key of the unknown type {encoded[1]}") from None
+        raise InvalidInput(f"the key has the unknown type {encoded[1]}") from None
     header = varint.decode(encoded, 3)
     if header is None or header[0] != len(encoded) - header[1]:
-        raise InvalidInput("a key whose data do not end with the message")
+        raise InvalidInput("the key data do not end where the message ends")
     return type, encoded[header[1] :]
 
 

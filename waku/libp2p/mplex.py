@@ -47,7 +47,7 @@ class Mplex(Muxer):
             header = varint.decode(self._received, start)
             size = None if header is None else varint.decode(self._received, header[1])
         except InvalidInput as error:
-            raise PeerViolation(f"an mplex header: {error}") from error
+            raise PeerViolation(f"the header of an mplex frame is damaged: {error}") from error
         if header is None or size is None:
             return None
         length, begin = size
@@ -77,7 +77,9 @@ class Mplex(Muxer):
         elif kind == _CLOSE:
             self._peer_ended(stream_id, stream)
         elif stream.remote_ended:
-            raise PeerViolation(f"data on stream {stream_id}, which the peer had ended")
+            raise PeerViolation(
+                f"the peer sent data on stream {stream_id} after it had ended the stream"
+            )
         elif data:
             self._deliver(stream_id, stream, data)
         else:

@@ -52,7 +52,10 @@ def _ip4(text: str) -> bytes:
 
 def _ip6(text: str) -> bytes:
     if "%" in text:
-        raise InvalidInput(f"{text!r}: a zone stands in front, as /ip6zone/eth0/ip6/…")
+        raise InvalidInput(
+            f"{text!r}: write the zone of an IPv6 address before the address, as "
+            "/ip6zone/eth0/ip6/…"
+        )
     return IPv6Address(text).packed
 
 
@@ -171,18 +174,20 @@ class Multiaddr:
             code, offset = _number(data, offset)
             name = _NAMES.get(code)
             if name is None:
-                raise InvalidInput(f"a multiaddress with the unknown protocol {code}")
+                raise InvalidInput(f"the multiaddress has the unknown protocol {code}")
             size = _PROTOCOLS[name].size_bytes
             if size < 0:
                 size, offset = _number(data, offset)
             if offset + size > len(data):
-                raise InvalidInput(f"a multiaddress that ends within the value of {name!r}")
+                raise InvalidInput(f"the multiaddress ends within the value of {name!r}")
             value = data[offset : offset + size]
             offset += size
             try:
                 parts.append((name, _PROTOCOLS[name].to_text(value)))
             except ValueError as error:
-                raise InvalidInput(f"the value of {name!r}: {error}") from error
+                raise InvalidInput(
+                    f"the value of {name!r} in the multiaddress is invalid: {error}"
+                ) from error
         return cls(_bounded(parts))
 
     def encode(self) -> bytes:
@@ -239,7 +244,7 @@ def _normal(name: str, value: str, text: str) -> str:
     try:
         return protocol.to_text(protocol.to_bytes(value))
     except (ValueError, AddressValueError) as error:
-        raise InvalidInput(f"{text!r}: the value of {name!r}: {error}") from error
+        raise InvalidInput(f"{text!r}: the value of {name!r} is invalid: {error}") from error
 
 
 def _bounded(parts: list[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
@@ -251,5 +256,5 @@ def _bounded(parts: list[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
 def _number(data: bytes, offset: int) -> tuple[int, int]:
     header = varint.decode(data, offset)
     if header is None:
-        raise InvalidInput("a multiaddress that ends within a number")
+        raise InvalidInput("the multiaddress ends within a number")
     return header

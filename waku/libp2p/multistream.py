@@ -62,7 +62,10 @@ class _Side:
         while self.protocol is None and (text := self._next_line()) is not None:
             if not self._greeted:
                 if text != MULTISTREAM:
-                    raise self._violation(f"it says {text[:60]!r}")
+                    raise self._violation(
+                        f"the peer sent the greeting {text[:60]!r} instead of the multistream "
+                        "protocol id"
+                    )
                 self._greeted = True
             else:
                 self._heard(text)
@@ -73,11 +76,11 @@ class _Side:
         except LimitExceeded:
             raise
         except ValueError as error:
-            raise self._violation(f"not a line: {error}") from error
+            raise self._violation(f"the peer sent no multistream line: {error}") from error
         if message is None:
             return None
         if message[-1:] != b"\n":
-            raise self._violation("a line does not end with a newline")
+            raise self._violation("the peer sent a multistream line without a newline")
         return message[:-1].decode("utf-8", "replace")
 
     def _violation(self, what: str) -> PeerViolation:
@@ -115,7 +118,7 @@ class Dialler(_Side):
                 raise ProtocolNotSupported(self._offered)
             self._out += line(self._wishes[0])
         else:
-            raise PeerViolation(f"asked for {wish!r}, the peer answers {text[:60]!r}")
+            raise PeerViolation(f"asked for protocol {wish!r}, but the peer answered {text[:60]!r}")
 
 
 class Listener(_Side):

@@ -139,7 +139,7 @@ class PeerNumbers:
         elif number in self._late:
             del self._late[number]
         else:
-            raise PeerViolation(f"the peer opens stream {number} again")
+            raise PeerViolation(f"the peer opened stream {number} twice")
 
 
 class Muxer(ABC):

@@ -46,9 +46,9 @@ def decode(data: bytes | bytearray | memoryview, offset: int = 0) -> tuple[int, 
         value |= (byte & 0x7F) << (7 * count)
         if byte < _MORE:
             if not byte and count:
-                raise InvalidInput("a varint that is not in its shortest form")
+                raise InvalidInput("the varint is not in its shortest form")
             return value, offset + count + 1
-    raise InvalidInput(f"a varint of more than {MAX_BYTES} bytes")
+    raise InvalidInput(f"the varint has more than {MAX_BYTES} bytes")
 
 
 def prefixed(message: bytes) -> bytes:

@@ -62,7 +62,7 @@ class Yamux(Muxer):
         header: tuple[int, int, int, int, int] = _HEADER.unpack_from(self._received, start)
         version, kind, flags, stream_id, length = header
         if version != _VERSION:
-            raise PeerViolation(f"yamux version {version} instead of {_VERSION}")
+            raise PeerViolation(f"the yamux frame has version {version} instead of {_VERSION}")
         begin = start + _HEADER.size
         if kind != _DATA:
             self._control(kind, flags, stream_id, length)
@@ -99,19 +99,21 @@ class Yamux(Muxer):
             self._nonsense("frames that say that it goes away")
             self._events.append(GoneAway(length))
         else:
-            raise PeerViolation(f"a yamux frame of the unknown type {kind}")
+            raise PeerViolation(f"the yamux frame has the unknown type {kind}")
 
     def _stream_of(self, stream_id: int, flags: int, size_bytes: int = 0) -> MuxedStream | None:
         """The frame's stream; None for one that is gone, which is normal after a reset (T5)."""
         if not flags & _SYN:
             if stream_id == _SESSION:
-                raise PeerViolation("a yamux frame of a stream names the session")
+                raise PeerViolation("a yamux frame for a stream has the number of the session")
             stream = self._streams.get(stream_id)
             if stream is None:
                 self._frame_of_no_stream(stream_id, size_bytes)
             return stream
         if stream_id == _SESSION or (stream_id % 2 == 1) == self._dialler:
-            raise PeerViolation(f"the peer opens stream {stream_id}, a number of this side")
+            raise PeerViolation(
+                f"the peer opened stream {stream_id}, a number that belongs to this side"
+            )
         self._numbers.take(stream_id)
         if self._peer_opens(stream_id, _new_stream(by_peer=True)):
             self._write_control(_frame(_WINDOW_UPDATE, _ACK, stream_id, 0))
@@ -125,10 +127,13 @@ class Yamux(Muxer):
 
     def _data(self, stream_id: int, stream: MuxedStream, data: bytes) -> None:
         if stream.remote_ended:
-            raise PeerViolation(f"data on stream {stream_id}, which the peer had ended")
+            raise PeerViolation(
+                f"the peer sent data on stream {stream_id} after it had ended the stream"
+            )
         if len(data) > stream.receive_window:
             raise PeerViolation(
-                f"{len(data)} bytes on stream {stream_id}, whose window is {stream.receive_window}"
+                f"the peer sent {len(data)} bytes on stream {stream_id}, whose window is "
+                f"{stream.receive_window}"
             )
         stream.receive_window -= len(data)
         self._deliver(stream_id, stream, data)

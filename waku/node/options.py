@@ -26,7 +26,7 @@ RLN_CLUSTER: Final = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeOptions:
-    """Options of an embedded node. With the defaults it is enough for light clients.
+    """Options of an embedded node. A node with the default options can serve light clients.
 
     Raises:
         ValueError: a cluster, shard, limit or time out of range.
@@ -67,19 +67,21 @@ class NodeOptions:
     publish on a shard that it does not follow."""
 
     cache_capacity: int = 50
-    """Messages that wait in one cache until a client reads them. Relay and filter have separate
-    caches."""
+    """Maximum number of messages in one cache, which wait until a client reads them. Relay and
+    filter have separate caches."""
     max_message_bytes: int = 153_600
     """Limit of an encoded message: 150 KiB, as in nwaku. `of_network` sets the limit of a network
     (1 MiB on `status.prod`)."""
     max_clients: int = 4096
-    """Clients with separate caches. The cache that was unused for longest is evicted."""
+    """Maximum number of clients with their own cache. The cache that was unused for the longest
+    time is evicted."""
     client_idle_s: float = 600.0
     """Time without a request after which a client's subscriptions and caches are dropped."""
     peer_queue_capacity: int = 10_000
-    """Messages that wait for slow or absent relay peers. Further messages are refused (503)."""
+    """Maximum number of messages that wait for slow or absent relay peers. Further messages are
+    refused (503)."""
     peer_queue_capacity_bytes: int = 64 * MIB
-    """Bytes of payload and topic that wait for relay peers."""
+    """Maximum number of bytes of payload and topic that wait for relay peers."""
     peer_timeout_s: float = 5.0
     """Time limit of a peer's answer to a request."""
     service_requests_per_s: float = 100.0
@@ -211,7 +213,7 @@ class NodeOptions:
 
     @property
     def body_limit_bytes(self) -> int:
-        """Limit of a body in both directions."""
+        """Maximum size of the body of a request or an answer (bytes)."""
         return max(self.max_body_bytes, 2 * self.max_message_bytes)
 
     @property

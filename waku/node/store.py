@@ -146,8 +146,8 @@ class Archive:
             )
         elif version != SCHEMA_VERSION:
             raise ArchiveError(
-                f"the message store {str(path)!r} has version {version}, this program knows"
-                f" {SCHEMA_VERSION}; use a newer program or another file"
+                f"the message store {str(path)!r} has version {version}, but this program knows "
+                f"version {SCHEMA_VERSION}; use a newer program or another file"
             )
 
     def close(self) -> None:
@@ -272,7 +272,9 @@ class Archive:
             return self._query(query)
         except sqlite3.Error as error:
             if next(looks) > QUERY_LOOKS:
-                raise QueryTooLong("the query passes over too many messages") from error
+                raise QueryTooLong(
+                    "the query reads too many messages; choose a shorter time span or fewer topics"
+                ) from error
             raise ArchiveUnavailable(f"the message store cannot be read: {error}") from error
         finally:
             self._db.set_progress_handler(None, 0)

@@ -98,7 +98,7 @@ def decode_metadata(data: bytes) -> Metadata:
     cluster_id = message.cluster_id if message.HasField("cluster_id") else None
     shards = (*message.shards, *message.shards_packed)
     if len(shards) > 2 * MAX_SHARDS:
-        raise InvalidInput(f"metadata with {len(shards)} shards")
+        raise InvalidInput(f"the metadata answer has {len(shards)} shards, more than are read")
     return Metadata(cluster_id, frozenset(shards))
 
 
@@ -200,7 +200,8 @@ def decode_store_answer(data: bytes) -> tuple[ResponseStatus, StorePage]:
         return answer, StorePage(())
     if len(message.messages) > MAX_PAGE_ENTRIES:
         raise InvalidInput(
-            f"a page of {len(message.messages)} messages; at most {MAX_PAGE_ENTRIES}"
+            f"the Store answer has a page of {len(message.messages)} messages; at most "
+            f"{MAX_PAGE_ENTRIES} are allowed"
         )
     entries = tuple(map(_entry, message.messages))
     # go-waku and js-waku leave an absent cursor out, others write it empty.
@@ -227,7 +228,9 @@ def decode_peer_exchange_answer(data: bytes) -> tuple[ResponseStatus, list[bytes
     response = message.response
     status = response.status_code if response.HasField("status_code") else OK
     if len(response.peer_infos) > MAX_EXCHANGED_PEERS:
-        raise InvalidInput(f"an answer with {len(response.peer_infos)} peers")
+        raise InvalidInput(
+            f"the peer exchange answer has {len(response.peer_infos)} peers, more than are read"
+        )
     return ResponseStatus("", status, response.status_desc), [
         info.enr for info in response.peer_infos
     ]
@@ -243,7 +246,9 @@ def _entry(item: pb.WakuMessageKeyValue) -> StoreEntry:
 
 def _hash(data: bytes) -> bytes:
     if len(data) != HASH_BYTES:
-        raise InvalidInput(f"a hash or cursor has {HASH_BYTES} bytes (got {len(data)})")
+        raise InvalidInput(
+            f"a hash or cursor in the Store message must have {HASH_BYTES} bytes (got {len(data)})"
+        )
     return data
 
 
@@ -297,4 +302,4 @@ def parse(kind: type[_M], data: bytes) -> _M:
     try:
         return kind.FromString(data)
     except DecodeError as error:
-        raise InvalidInput(f"not a {kind.DESCRIPTOR.name}: {error}") from error
+        raise InvalidInput(f"the bytes are not a {kind.DESCRIPTOR.name}: {error}") from error

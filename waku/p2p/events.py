@@ -35,16 +35,17 @@ class PeerConnected:
 
 @dataclass(frozen=True, slots=True)
 class PeerLost:
-    """A service peer is gone, could not be reached, or does not fit. Another replaces it."""
+    """A service peer is gone, could not be reached, or belongs to another network. Another peer
+    replaces the lost peer."""
 
     reason: str
     peer_id: PeerId | None = None
-    """None where an address was dialled that names no peer."""
+    """None if the dialled address names no peer."""
 
 
 @dataclass(frozen=True, slots=True)
 class PeerPaused:
-    """A peer refused a request. It is asked for this again after a pause."""
+    """A peer refused a request. The client repeats the request after a pause."""
 
     peer_id: PeerId | None
     role: Role
@@ -54,8 +55,8 @@ class PeerPaused:
 
 @dataclass(frozen=True, slots=True)
 class PeerDeaf:
-    """A peer answers and pushes nothing on a shard, not even own messages. Until it does, other
-    peers are asked first for filter and Store, and one more is looked for."""
+    """A peer answers, but pushes nothing on a shard, not even own messages. Until the peer pushes a
+    message, the client prefers other peers for filter and Store, and searches a further peer."""
 
     peer_id: PeerId | None
     pubsub_topic: str
@@ -64,8 +65,9 @@ class PeerDeaf:
 
 @dataclass(frozen=True, slots=True)
 class PeerBehind:
-    """A relay peer takes messages too slowly: its queue is full, and what comes now is not sent to
-    it. Once for each time that the queue fills up. Other peers may bring it the messages."""
+    """A relay peer reads too slowly: its queue is full, and further messages are not sent to the
+    peer. Other peers may send the peer these messages. Emitted once each time the queue fills
+    up."""
 
     peer_id: PeerId
 
@@ -73,7 +75,7 @@ class PeerBehind:
 @dataclass(frozen=True, slots=True)
 class PushRefused:
     """A peer pushed a message that cannot be read, or is longer than the network's limit. Store may
-    have it. At the twentieth, the peer's connection is closed."""
+    have the message. After twenty such messages, the client closes the connection to the peer."""
 
     peer_id: PeerId
     reason: str
@@ -81,7 +83,7 @@ class PushRefused:
 
 @dataclass(frozen=True, slots=True)
 class SearchFailed:
-    """A list of nodes or a peer that was asked for others gave nothing that can be used."""
+    """A search failed: a list of nodes, or a peer in peer exchange, returned no usable peer."""
 
     source: str
     reason: str
@@ -89,7 +91,7 @@ class SearchFailed:
 
 @dataclass(frozen=True, slots=True)
 class TooFewPeers:
-    """Fewer peers than wanted offer a service, and no other is known that may."""
+    """Fewer peers than wanted offer a service, and the client knows no further candidate."""
 
     role: Role
     connected: int
@@ -107,7 +109,8 @@ class SubscriptionInterrupted:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionRenewed:
-    """Messages are pushed again. Ask Store for those in between."""
+    """A peer pushes the subscription's messages again. Query Store for messages that were missed
+    before."""
 
     pubsub_topic: str
     content_topics: frozenset[str]

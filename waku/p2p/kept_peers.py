@@ -129,7 +129,7 @@ class KeptPeers:
         """
         check_record(record, self._own())
         if record.capabilities is not None and Capability.RELAY not in record.capabilities:
-            raise InvalidInput(f"peer {record.peer_id} does not relay")
+            raise InvalidInput(f"peer {record.peer_id} does not offer relay")
         addresses = dialled_addresses(record)
         is_named = any(record.peer_id == one.peer_id for one in self._named)
         if is_named or record.peer_id in self._found or len(self._found) >= MAX_ENTRIES:

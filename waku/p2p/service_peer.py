@@ -256,7 +256,7 @@ async def _ask_metadata(link: Link, own: Metadata) -> Metadata:
         # T11: js-waku answers after the end of this half.
         data = await stream.request(codec.encode_metadata(own), MAX_ANSWER_BYTES)
     if data is None:
-        raise StreamClosed("the peer ended metadata without an answer")
+        raise StreamClosed("the peer ended the metadata stream without an answer")
     return codec.decode_metadata(data)
 
 

@@ -87,7 +87,9 @@ def decode_filter_request(data: bytes) -> FilterAsked:
     """
     request = parse(pb.FilterSubscribeRequest, data)
     if request.filter_subscribe_type not in FilterRequest.values():
-        raise InvalidInput(f"a filter request of the kind {request.filter_subscribe_type}")
+        raise InvalidInput(
+            f"the filter request has the unknown kind {request.filter_subscribe_type}"
+        )
     return FilterAsked(
         request.request_id,
         request.filter_subscribe_type,
@@ -106,7 +108,8 @@ def decode_store_query(data: bytes) -> tuple[str, StoreQuery]:
     topics = tuple(dict.fromkeys(request.content_topics))
     if len(topics) > MAX_CONTENT_TOPICS:  # each is one look into the archive
         raise InvalidInput(
-            f"a query may name {MAX_CONTENT_TOPICS} content topics (got {len(topics)})"
+            f"a Store query may name at most {MAX_CONTENT_TOPICS} content topics (got "
+            f"{len(topics)})"
         )
     try:
         query = StoreQuery(

@@ -62,7 +62,9 @@ class Channels:
         opened = []
         for name in names:
             if name in self._participants:
-                raise ValueError(f"`{name}` is open already; a name is one participant")
+                raise ValueError(
+                    f"participant `{name}` is open already; each name can be open once"
+                )
             number = len(self._participants)
             arguments = {"drop_incoming": loss, "seed": seed + number, "channel_id": channel_id}
             participant = Participant(name, self._network, self._tasks, {**arguments, **options})

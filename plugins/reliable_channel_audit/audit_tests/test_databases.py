@@ -20,7 +20,7 @@ def test_an_address_names_a_file_or_a_server(tmp_path: Path) -> None:
     (tmp_path / "store.sqlite3").touch()
     assert isinstance(database(f"sqlite:///{tmp_path}/store.sqlite3"), SqliteDatabase)
     assert isinstance(database("postgresql://host/name"), PostgresqlDatabase)
-    with pytest.raises(FileNotFoundError, match="nowhere is not there"):
+    with pytest.raises(FileNotFoundError, match="nowhere does not exist"):
         database("nowhere")
     with pytest.raises(ValueError, match="an archive needs a database"):
         database("")

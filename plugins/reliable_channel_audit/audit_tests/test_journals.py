@@ -48,9 +48,9 @@ def test_directories_hold_journals_however_deep(tmp_path: Path) -> None:
 
 def test_where_there_is_no_journal_nothing_is_known(tmp_path: Path) -> None:
     assert check([tmp_path]).value is Value.UNKNOWN
-    with pytest.raises(ValueError, match=r"no journals in .*; looked for .*\.jsonl"):
+    with pytest.raises(ValueError, match=r"no journals in .*; the command looked for .*\.jsonl"):
         journal_files([tmp_path])
-    with pytest.raises(FileNotFoundError, match="nowhere is not there"):
+    with pytest.raises(FileNotFoundError, match="nowhere does not exist"):
         check([tmp_path / "nowhere"])
 
 

@@ -44,7 +44,9 @@ def test_javas_that_will_not_do(tmp_path: Path, told: str, why: str) -> None:
 def test_no_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    with pytest.raises(SparkUnavailable, match=r"there is none: install Java 17 or 21 \(Debian"):
+    with pytest.raises(
+        SparkUnavailable, match=r"no Java was found: install Java 17 or 21 \(Debian"
+    ):
         java_version()
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(SparkUnavailable, match="cannot be run"):
@@ -73,7 +75,9 @@ def test_where_nothing_answers(kind: str, tmp_path: Path, monkeypatch: pytest.Mo
     with socket() as closed:  # bound, and nobody listens
         closed.bind(("127.0.0.1", 0))
         address = f"{kind}://127.0.0.1:{closed.getsockname()[1]}"
-        with pytest.raises(SparkUnavailable, match=rf"nothing answers at {address} \(.*refused"):
+        with pytest.raises(
+            SparkUnavailable, match=rf"no Spark server answers at {address} \(.*refused"
+        ):
             session(address) if kind == "spark" else session(remote=address)
 
 

@@ -131,7 +131,7 @@ def open_archive(directory: Path, form: str) -> Archive:
         ImportError: `deltalake` is not installed.
     """
     if form not in FORMATS:
-        raise ValueError(f"an archive is {' or '.join(FORMATS)} (got {form!r})")
+        raise ValueError(f"the format of an archive must be {' or '.join(FORMATS)} (got {form!r})")
     return ParquetArchive(directory) if form == "parquet" else DeltaArchive(directory)
 
 

@@ -143,5 +143,7 @@ def database(address: str) -> Database:
             "an archive needs a database: 'store.sqlite3', or 'postgresql://user:password@host/name'"
         )
     if not Path(path).is_file():
-        raise FileNotFoundError(f"{path} is not there; give the SQLite file of a node's Store")
+        raise FileNotFoundError(
+            f"the file {path} does not exist; give the SQLite file of a node's Store"
+        )
     return SqliteDatabase(path)

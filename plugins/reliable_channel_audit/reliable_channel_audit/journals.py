@@ -89,11 +89,14 @@ def journal_files(paths: Iterable[str | Path], *, may_be_none: bool = False) -> 
             files.update(dict.fromkeys(sorted(_once(_parts_of(path)))))
             files[path] = None
         else:
-            raise FileNotFoundError(f"{path} is not there; give journals, or directories of them")
+            raise FileNotFoundError(
+                f"{path} does not exist; give journals, or directories of journals"
+            )
     if not files and not may_be_none:
         names = " and ".join(map(str, places)) or "no path"
         raise ValueError(
-            f"no journals in {names}; looked for files whose names end with {', '.join(SUFFIXES)}"
+            f"no journals in {names}; the command looked for files whose names end with "
+            f"{', '.join(SUFFIXES)}"
         )
     return list(files)
 
@@ -395,7 +398,8 @@ def opened_file(path: Path) -> IO[bytes]:
         return path.open("rb")
     if ZSTANDARD is None:
         raise ModuleNotFoundError(
-            f"{path} needs zstandard: pip install reliable-channel-audit[spark], or unpack it"
+            f"{path} needs zstandard to be read: pip install reliable-channel-audit[spark], or "
+            "unpack the file"
         )
     unpacking = ZSTANDARD.ZstdDecompressor()
     packed = path.open("rb")

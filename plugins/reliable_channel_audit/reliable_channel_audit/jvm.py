@@ -41,7 +41,7 @@ def java_version(java: str | None = None) -> int:
         "or set JAVA_HOME"
     )
     if java is None:
-        raise SparkUnavailable(f"Spark needs Java, and there is none: {how}")
+        raise SparkUnavailable(f"Spark needs Java, but no Java was found: {how}")
     try:
         told = subprocess.run([java, "-version"], capture_output=True, check=False)
     except OSError as error:

@@ -31,4 +31,4 @@ def register_commands(app: "typer.Typer") -> None:
     audit = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     for name, summary in COMMANDS.items():
         lazy_command(audit, name, f"{__package__}.commands.{name}", summary)
-    app.add_typer(audit, name="audit", help="Audits of messages: journals, Stores, runs.")
+    app.add_typer(audit, name="audit", help="Commands that audit messages: journals, Stores, runs.")

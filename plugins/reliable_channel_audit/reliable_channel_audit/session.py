@@ -58,13 +58,13 @@ def session(
     """
     if master is not None and _MASTER.fullmatch(master) is None:
         raise SparkUnavailable(
-            f"`master` must be local[*] or spark://host:7077 (got {master!r}); "
-            "give sc://host:15002 as `remote`"
+            f"`master` must be local[*] or spark://host:7077 (got {master!r}); for "
+            "sc://host:15002 use `remote`"
         )
     if find_spec("pyspark") is None:
         raise SparkUnavailable(
             "Spark is not installed: pip install 'reliable-channel-audit[spark]'; "
-            "`reliable-channel check` judges small journals without it"
+            "`reliable-channel check` judges small journals without Spark"
         )
     # Without it the workers start the first python3 of the PATH, which need not have pyarrow.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -129,13 +129,17 @@ def _answered(where: str, places: Sequence[str]) -> None:
             return
         except (OSError, ValueError) as error:
             why = str(error)
-    raise SparkUnavailable(f"nothing answers at {where} ({why}); start it, or give its address")
+    raise SparkUnavailable(
+        f"no Spark server answers at {where} ({why}); start the server, or give its address"
+    )
 
 
 def _connected(remote: str) -> SparkSession:
     address = urlsplit(remote)
     if address.scheme != "sc" or not address.hostname:
-        raise SparkUnavailable(f"{remote!r} is no address of Spark Connect; give sc://host:15002")
+        raise SparkUnavailable(
+            f"{remote!r} is not an address of Spark Connect; give sc://host:15002"
+        )
     if not getproxies():
         _answered(remote, [f"{address.hostname}:{address.port or 15002}"])
     from pyspark.sql import SparkSession
@@ -157,7 +161,8 @@ def _tell_server(spark: SparkSession, settings: Mapping[str, str]) -> None:
             spark.conf.set(name, value)
         except Exception as error:  # the server's own, of whatever kind
             raise SparkUnavailable(
-                f"{name} is set where the server of Spark Connect starts: {first_line(error)}"
+                f"{name} can only be set where the server of Spark Connect starts: "
+                f"{first_line(error)}"
             ) from error
 
 

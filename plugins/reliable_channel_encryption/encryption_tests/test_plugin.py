@@ -51,7 +51,7 @@ async def test_it_seals_with_the_first_key_and_opens_with_any(keys: Path, algori
         ("aes-256-gcm:///keys?", "must be aes-256-gcm:///relative/path"),
         (f"aes-256-gcm:{64 * '0'}.00#x", "non-hexadecimal"),
         ("aes-256-gcm:///absent.txt", r"cannot be read: .*absent\.txt"),
-        ("aes-256-gcm:////dev/null", "a file without keys"),
+        ("aes-256-gcm:////dev/null", "the key file holds no keys"),
     ],
 )
 def test_what_is_wrong_is_said(url: str, text: str) -> None:
@@ -61,7 +61,7 @@ def test_what_is_wrong_is_said(url: str, text: str) -> None:
 
 def test_a_wrong_key_is_refused_and_not_shown(tmp_path: Path) -> None:
     (tmp_path / "keys").write_text("sesame")
-    with pytest.raises(ValueError, match="a key in hex has 64 digits") as raised:
+    with pytest.raises(ValueError, match="a key in hex must have 64 digits") as raised:
         make_encryption(f"aes-256-gcm:///{tmp_path}/keys", "general")
     assert "sesame" not in str(raised.value)
 

@@ -231,7 +231,9 @@ async def test_a_limit_above_that_of_the_algorithm_is_refused(max_messages: int)
 
 
 async def test_an_unknown_algorithm_is_refused() -> None:
-    with pytest.raises(ValueError, match="'rot13'; there are aes-256-gcm, chacha20-poly1305"):
+    with pytest.raises(
+        ValueError, match="'rot13'; known algorithms are aes-256-gcm, chacha20-poly1305"
+    ):
         SymmetricEncryption(Keyring(Secret(KEY)), algorithm="rot13")  # type: ignore[arg-type]
 
 

@@ -39,8 +39,12 @@ def make_encryption(url: str, channel_id: str) -> Encryption:
     try:
         lines = path.read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"encryption is {url!r}, and its keys cannot be read: {error}") from error
+        raise ValueError(
+            f"`encryption` is {url!r}, but the key file cannot be read: {error}"
+        ) from error
     secrets = [Secret.from_hex(line) for line in lines if line.strip()]
     if not secrets:
-        raise ValueError(f"encryption is {url!r}, a file without keys; a line each in hex")
+        raise ValueError(
+            f"`encryption` is {url!r}, but the key file holds no keys; write one key a line, in hex"
+        )
     return SymmetricEncryption(Keyring(*secrets), algorithm=algorithm, context=channel_id.encode())

@@ -43,7 +43,7 @@ class Secret:
     def __init__(self, key: bytes) -> None:
         self._key = bytes(memoryview(key))  # refuses text and numbers
         if len(self._key) != KEY_BYTES:
-            raise ValueError(f"a key has {KEY_BYTES} bytes, this one has {len(self._key)}")
+            raise ValueError(f"a key must have {KEY_BYTES} bytes (got {len(self._key)})")
         self.id = sha256(KEY_ID_DOMAIN + self._key).digest()[:KEY_ID_BYTES]
         self._nonces = NonceLedger()
 
@@ -63,7 +63,10 @@ class Secret:
         try:
             key = bytes.fromhex(text)
         except ValueError:
-            raise ValueError(f"a key in hex has {2 * KEY_BYTES} digits of 0-9 and a-f") from None
+            raise ValueError(
+                f"a key in hex must have {2 * KEY_BYTES} digits of 0-9 and a-f: write the key "
+                "without spaces and without 0x"
+            ) from None
         return cls(key)
 
     @classmethod
@@ -85,7 +88,7 @@ class Secret:
         if not password:
             raise ValueError("the password is empty")
         if len(salt) < MIN_SALT_BYTES:
-            raise ValueError(f"a salt has at least {MIN_SALT_BYTES} bytes, this one {len(salt)}")
+            raise ValueError(f"a salt must have at least {MIN_SALT_BYTES} bytes (got {len(salt)})")
         scrypt = Scrypt(salt, KEY_BYTES, SCRYPT_COST, SCRYPT_BLOCK_SIZE, SCRYPT_PARALLELISM)
         return cls(scrypt.derive(normalize("NFC", password).encode()))
 
@@ -113,7 +116,9 @@ class Secret:
         return f"Secret(id={self.id.hex()})"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a Secret is not pickled or copied; reveal() gives the key to be stored")
+        raise TypeError(
+            "a Secret cannot be pickled or copied; reveal() returns the key for storage"
+        )
 
 
 class Keyring:
@@ -129,7 +134,7 @@ class Keyring:
         self.current = current
         self.older = older
         if len({secret.id for secret in self}) != 1 + len(older):
-            raise ValueError(f"a key is twice in {self!r}")
+            raise ValueError(f"the keyring {self!r} holds a key twice")
 
     def __iter__(self) -> Iterator[Secret]:
         yield self.current

@@ -43,8 +43,8 @@ class NonceLedger:
         """
         if self.drawn >= max_messages:
             raise KeyExhausted(
-                f"this key encrypted {self.drawn:,} messages and may encrypt no more: rotate to a "
-                "new one"
+                f"this key encrypted {self.drawn:,} messages, which is its limit; rotate to a new "
+                "key"
             )
         nonce = random(NONCE_BYTES)
         if len(nonce) != NONCE_BYTES:
@@ -52,7 +52,9 @@ class NonceLedger:
                 f"the random source gave {len(nonce)} bytes for a nonce of {NONCE_BYTES}"
             )
         if nonce in self._recent:
-            raise NonceRefused("the random source repeated a nonce: nothing is encrypted with it")
+            raise NonceRefused(
+                "the random source repeated a nonce, so nothing was encrypted with the nonce"
+            )
         self._remember(nonce)
         self.drawn += 1
         return nonce

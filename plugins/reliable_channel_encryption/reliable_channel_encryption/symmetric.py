@@ -69,7 +69,9 @@ class SymmetricEncryption:
         max_messages: int = MAX_MESSAGES,
     ) -> None:
         if algorithm not in CIPHERS:
-            raise ValueError(f"algorithm is {algorithm!r}; there are {', '.join(CIPHERS)}")
+            raise ValueError(
+                f"algorithm is {algorithm!r}; known algorithms are {', '.join(CIPHERS)}"
+            )
         if not 1 <= max_messages <= MAX_MESSAGES:
             raise ValueError(f"`max_messages` must be 1 to {MAX_MESSAGES} (got {max_messages})")
         self.algorithm: Final = algorithm
@@ -115,9 +117,13 @@ class SymmetricEncryption:
         """
         cipher = self._ciphers.get(payload[:PREFIX_BYTES])
         if cipher is None:
-            raise DecryptionFailed("not an envelope with a version, algorithm and key known here")
+            raise DecryptionFailed(
+                "the payload is not an encrypted message with a known version, algorithm and key"
+            )
         if len(payload) < OVERHEAD_BYTES:
-            raise DecryptionFailed(f"{len(payload)} bytes are too few for an envelope")
+            raise DecryptionFailed(
+                f"the payload has {len(payload)} bytes, too few for an encrypted message"
+            )
         header = payload[:HEADER_BYTES]
         try:
             return cipher.decrypt(

@@ -103,7 +103,7 @@ def draw(
         ValueError: there is nothing to draw.
     """
     if not any(rows):
-        raise ValueError("there is no panel to draw")
+        raise ValueError("the plot has no panels")
     try:
         import matplotlib
         from matplotlib.figure import Figure

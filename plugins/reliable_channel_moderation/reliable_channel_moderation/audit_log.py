@@ -107,7 +107,7 @@ def read_log(file: Path, *, is_first: bool = True) -> Iterator[Entry]:
     for number, line in enumerate(_lines(file), 1):
         entry = _entry(line, number)
         if before is not None and entry.before != before:
-            raise LogBroken(f"{file}, line {number}: it does not follow the line before")
+            raise LogBroken(f"{file}, line {number}: the line does not continue the line before")
         yield entry
         before = _digest(line)
 
@@ -117,7 +117,7 @@ def _entry(line: bytes, number: int) -> Entry:
         found: dict[str, Any] = json.loads(line)
         return Entry(**{name: found[name] for name in _FIELDS})
     except (ValueError, KeyError, TypeError) as error:
-        raise LogBroken(f"line {number}: it is not an action of a log: {error}") from error
+        raise LogBroken(f"line {number} is not an action of a moderation log: {error}") from error
 
 
 def _digest(line: bytes) -> str:

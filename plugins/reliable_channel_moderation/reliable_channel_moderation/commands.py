@@ -14,9 +14,16 @@ def register(app: typer.Typer) -> None:
 
 
 def moderation_log(
-    file: Annotated[Path, typer.Argument(help="the log, such as moderation.jsonl")],
+    file: Annotated[Path, typer.Argument(help="Path of the audit log, such as moderation.jsonl.")],
     renamed: Annotated[
-        bool, typer.Option("--renamed", help="an earlier file was renamed: other lines came before")
+        bool,
+        typer.Option(
+            "--renamed",
+            help=(
+                "The log continues an earlier file that was renamed. Its first line may refer to "
+                "the earlier file."
+            ),
+        ),
     ] = False,
 ) -> None:
     """Check an audit log of the moderation of a Status bot, and print its actions.

@@ -17,6 +17,6 @@ def register_commands(app: "typer.Typer") -> None:
 
     from reliable_channel.spi import lazy_command
 
-    bot = typer.Typer(help="Bots in Status communities.", no_args_is_help=True)
+    bot = typer.Typer(help="Commands for bots in Status communities.", no_args_is_help=True)
     lazy_command(bot, "log", f"{__package__}.commands", SUMMARY)
     app.add_typer(bot, name="bot")

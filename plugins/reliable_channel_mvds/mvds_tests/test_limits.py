@@ -63,7 +63,7 @@ def _messages(count: int, size: int = 8) -> tuple[Message, ...]:
     ("peer_id", "data", "why"),
     [
         (B, b"\xff", "1 bytes are no payload"),
-        (B, b"\xe2\xb8\x02\x05\x8a\xf7\x02\x20a", "no payload"),
+        (B, b"\xe2\xb8\x02\x05\x8a\xf7\x02\x20a", "not an MVDS payload"),
         (C, b"", "the peer is in no group"),
         (A, b"", "this node itself"),
         (B, b"\x08" * 2_000, "2000 bytes; received_payload_bytes is 1000"),

@@ -54,7 +54,7 @@ def test_a_node_names_what_is_wrong_and_goes_on(wire: bytes) -> None:
         if payload is None:
             [refused] = events
             assert isinstance(refused, PayloadRejected)
-            assert refused.peer_id == B and f"{end} bytes are no payload" in refused.detail
+            assert refused.peer_id == B and f"{end} bytes are not an MVDS payload" in refused.detail
             assert node.next_deadline_ms() is None
         else:
             kinds = (MessageReceived, ElementsRejected, LimitReached)

@@ -44,7 +44,9 @@ class Groups:
         if self.has(group_id, peer_id):
             return
         if len(self) >= self._limit:
-            raise NodeFull(f"{len(self)} memberships, as many as limits.memberships allows")
+            raise NodeFull(
+                f"the node has {len(self)} memberships, the maximum of limits.memberships"
+            )
         self._peers.setdefault(group_id, {})[peer_id] = None
         self._memberships[peer_id] += 1
         self._recorder.put(PEERS, group_id + peer_id)

@@ -102,9 +102,12 @@ class MvdsNode:
             NodeFull: the limit of memberships is reached.
         """
         if len(group_id) != GROUP_ID_BYTES:
-            raise ValueError(f"a group id has {GROUP_ID_BYTES} bytes, this one {len(group_id)}")
+            raise ValueError(f"a group id must have {GROUP_ID_BYTES} bytes (got {len(group_id)})")
         if not peer_id or peer_id == self.peer_id:
-            raise ValueError("a peer is neither empty nor the node itself")
+            raise ValueError(
+                "a peer id must be neither empty nor the id of the node itself: give the id of "
+                "another node"
+            )
         self._state.groups.add(group_id, peer_id)
 
     def remove_peer(self, group_id: GroupId, peer_id: PeerId) -> None:
@@ -149,21 +152,23 @@ class MvdsNode:
         state, limits = self._state, self.options.limits
         state.advance(now_ms)
         if not (peers := state.groups.peers(group_id)) and not broadcast:
-            raise UnknownGroup(f"group {group_id.hex()} has no peers; add_peer first")
+            raise UnknownGroup(f"group {group_id.hex()} has no peers; call add_peer first")
         message, message_id = self._new_message(group_id, body, now_ms // 1000)
         if room_of(message) > limits.payload_bytes:
             raise BodyTooLong(
-                f"{len(body)} bytes do not fit a payload of {limits.payload_bytes} "
-                f"(limits.payload_bytes) with what goes with them"
+                f"a body of {len(body)} bytes is too long for a payload of {limits.payload_bytes} "
+                "bytes (limits.payload_bytes) with its headers"
             )
         for peer_id in peers:
             if state.records.count(peer_id, gives=True) >= limits.records_per_peer:
                 raise NodeFull(
-                    f"{limits.records_per_peer} messages wait for peer {peer_id.hex()}, as many as "
-                    f"limits.records_per_peer allows; wait for it, or remove_peer"
+                    f"{limits.records_per_peer} messages wait for peer {peer_id.hex()}, the "
+                    "maximum of limits.records_per_peer; wait for the peer, or call remove_peer"
                 )
         if (limit := state.held.make_room(message)) is not None:
-            raise NodeFull(f"limits.{limit} is reached, and peers wait for all that is held")
+            raise NodeFull(
+                f"limits.{limit} is reached, and every held message still waits for a peer"
+            )
         state.held.add(message_id, message)
         for peer_id in peers:
             if broadcast:
@@ -274,8 +279,8 @@ class MvdsNode:
             if (message_id := message.id) not in self._state.held:
                 return message, message_id
         raise TooManyRepeats(
-            f"this body of {len(body)} bytes was given {MAX_SECONDS_AHEAD} times lately; "
-            f"make bodies differ, or wait a second"
+            f"a body of {len(body)} equal bytes was sent {MAX_SECONDS_AHEAD} times within "
+            "seconds; make bodies differ, or wait a second"
         )
 
 

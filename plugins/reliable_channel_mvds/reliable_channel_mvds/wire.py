@@ -62,7 +62,7 @@ class WireProfile:
             known.messages.append(self._written(message))
         for offer in payload.group_offers:
             if not self.reads_group_offers:
-                raise ValueError(f"the profile {self.name!r} has no group offers")
+                raise ValueError(f"the wire profile {self.name!r} does not support group offers")
             known.group_offers.add(group_id=offer.group_id, message_ids=offer.message_ids)
         return bytes(known.SerializeToString()) + payload.unknown_fields
 
@@ -80,7 +80,7 @@ class WireProfile:
         try:
             read = self.module.Payload.FromString(data)
         except DecodeError as error:
-            raise CodecError(f"{len(data)} bytes are no payload: {error}") from None
+            raise CodecError(f"the {len(data)} bytes are not an MVDS payload: {error}") from None
         group_offers: tuple[GroupOffer, ...] = ()
         if self.reads_group_offers:
             group_offers = tuple(

@@ -53,16 +53,18 @@ def public_key_of(did: str) -> bytes:
         ValueError: the text is not a `did:key` of Ed25519.
     """
     if not did.startswith(_PREFIX) or len(did) != _ID_LENGTH:
-        raise ValueError(f"{did[:100]!r} is no did:key of Ed25519, which begins with did:key:z6Mk")
+        raise ValueError(
+            f"{did[:100]!r} is not a did:key of Ed25519, which begins with did:key:z6Mk"
+        )
     number = 0
     for digit in did[len(_PREFIX) :]:
         if digit not in _DIGITS:
-            raise ValueError(f"{did!r} holds {digit!r}, which base 58 does not have")
+            raise ValueError(f"{did!r} holds {digit!r}, which is not a base58 character")
         number = number * 58 + _DIGITS[digit]
     size_bytes = len(_ED25519) + PUBLIC_KEY_BYTES
     data = number.to_bytes(size_bytes + 1).removeprefix(b"\0")
     if len(data) != size_bytes or not data.startswith(_ED25519):
-        raise ValueError(f"{did!r} is no did:key of Ed25519, which begins with did:key:z6Mk")
+        raise ValueError(f"{did!r} is not a did:key of Ed25519, which begins with did:key:z6Mk")
     public_key = data[len(_ED25519) :]
     _check(public_key)
     return public_key
@@ -71,8 +73,11 @@ def public_key_of(did: str) -> bytes:
 def _check(public_key: bytes) -> None:
     if len(public_key) != PUBLIC_KEY_BYTES:
         raise ValueError(
-            f"a public key of Ed25519 has {PUBLIC_KEY_BYTES} bytes, this one {len(public_key)}"
+            f"a public key of Ed25519 must have {PUBLIC_KEY_BYTES} bytes (got {len(public_key)})"
         )
     y = int.from_bytes(public_key, "little") & ~_SIGN_BIT
     if y >= _FIELD_PRIME or y in _SMALL_ORDER:
-        raise ValueError(f"{public_key.hex()} is no key: no point, or one for which anybody signs")
+        raise ValueError(
+            f"{public_key.hex()} is not a usable public key: the bytes are not a point on the "
+            "curve, or a point for which signatures can be forged"
+        )

@@ -46,15 +46,13 @@ class Ed25519Signer:
             NotProven: it did not, or none of its keys is known.
         """
         if len(signature) != SIGNATURE_BYTES:
-            raise NotProven(
-                f"a signature has {SIGNATURE_BYTES} bytes, this one has {len(signature)}"
-            )
+            raise NotProven(f"a signature must have {SIGNATURE_BYTES} bytes (got {len(signature)})")
         try:
             keys = self._identities.keys_of(sender_id)
         except ValueError as error:
             raise NotProven(str(error)) from error
         if not any(_signed(key, data, signature) for key in keys):
-            raise NotProven(f"{sender_id[:100]!r} did not sign this, or it was changed afterwards")
+            raise NotProven(f"the signature does not belong to {sender_id[:100]!r} and these bytes")
 
     def __repr__(self) -> str:
         return f"Ed25519Signer({self._key!r})"

@@ -70,7 +70,7 @@ class KnownKeys:
         """
         if keys := self._keys.get(sender_id):
             return keys
-        raise ValueError(f"no key of {sender_id[:100]!r} is known")
+        raise ValueError(f"the channel knows no public key of {sender_id[:100]!r}")
 
 
 @lru_cache(REMEMBERED_IDS)

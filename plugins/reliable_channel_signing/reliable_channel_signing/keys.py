@@ -24,7 +24,7 @@ class SigningKey:
     def __init__(self, key: bytes) -> None:
         key = bytes(memoryview(key))  # refuses text and numbers
         if len(key) != PRIVATE_KEY_BYTES:
-            raise ValueError(f"a key has {PRIVATE_KEY_BYTES} bytes, this one has {len(key)}")
+            raise ValueError(f"a key must have {PRIVATE_KEY_BYTES} bytes (got {len(key)})")
         self._private = Ed25519PrivateKey.from_private_bytes(key)
         self.did = did_of(self._private.public_key().public_bytes_raw())
 
@@ -45,7 +45,8 @@ class SigningKey:
             key = bytes.fromhex(text)
         except ValueError:
             raise ValueError(
-                f"a key in hex has {2 * PRIVATE_KEY_BYTES} digits of 0-9 and a-f"
+                f"a key in hex must have {2 * PRIVATE_KEY_BYTES} digits of 0-9 and a-f: write the "
+                "key without spaces and without 0x"
             ) from None
         return cls(key)
 
@@ -61,4 +62,6 @@ class SigningKey:
         return f"SigningKey({self.did})"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a SigningKey is not pickled or copied; reveal() gives the key to store")
+        raise TypeError(
+            "a SigningKey cannot be pickled or copied; reveal() returns the key for storage"
+        )

@@ -125,9 +125,9 @@ async def test_with_encryption_segments_and_both_dialects(order: str, profile: s
 
 async def test_a_signing_that_does_not_prove_its_own_sender_is_refused() -> None:
     signer = Ed25519Signer(KEYS["alice"])
-    with pytest.raises(ValueError, match=r"sender_id is 'alice'.* is no did:key"):
+    with pytest.raises(ValueError, match=r"`sender_id` is 'alice'.* is not a did:key"):
         ReliableChannel(channel_id="general", sender_id="alice", signing=signer)
-    with pytest.raises(ValueError, match=r"sender_id is 'bob'.*did not sign"):
+    with pytest.raises(ValueError, match=r"`sender_id` is 'bob'.*does not belong to"):
         ReliableChannel(
             channel_id="general",
             sender_id="bob",

@@ -46,9 +46,9 @@ def test_no_bit_of_a_signature_can_be_flipped() -> None:
 def test_why_something_is_not_proven_is_told() -> None:
     signer = Ed25519Signer(ALICE)
     for sender_id, signature, why in [
-        (ALICE.did, bytes(63), "has 64 bytes, this one has 63"),
-        (ALICE.did, bytes(64), f"'{ALICE.did}' did not sign this"),
-        ("alice", bytes(64), "'alice' is no did:key"),
+        (ALICE.did, bytes(63), r"must have 64 bytes \(got 63\)"),
+        (ALICE.did, bytes(64), f"the signature does not belong to '{ALICE.did}'"),
+        ("alice", bytes(64), "'alice' is not a did:key"),
     ]:
         with pytest.raises(NotProven, match=why):
             signer.verify(sender_id, b"data", signature)

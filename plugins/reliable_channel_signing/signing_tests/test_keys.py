@@ -67,14 +67,14 @@ def test_every_key_has_one_text(public_key: bytes) -> None:
     ],
 )
 def test_what_is_no_did_key_of_ed25519_is_refused(did: str) -> None:
-    with pytest.raises(ValueError, match=r"did:key|base 58"):
+    with pytest.raises(ValueError, match=r"did:key|base58"):
         public_key_of(did)
 
 
 @pytest.mark.parametrize("y", [*sorted(_SMALL_ORDER), FIELD_PRIME, FIELD_PRIME + 1])
 @pytest.mark.parametrize("sign", [0, 1 << 255])
 def test_a_key_under_which_anybody_signs_is_refused(y: int, sign: int) -> None:
-    with pytest.raises(ValueError, match="anybody signs"):
+    with pytest.raises(ValueError, match="is not a usable public key"):
         did_of((y | sign).to_bytes(32, "little"))
 
 
@@ -98,9 +98,9 @@ def test_the_points_of_small_order_are_those_of_the_curve() -> None:
 
 @pytest.mark.parametrize("length", [0, 31, 33])
 def test_a_key_has_32_bytes(length: int) -> None:
-    with pytest.raises(ValueError, match=f"this one.*{length}"):
+    with pytest.raises(ValueError, match=rf"\(got {length}\)"):
         SigningKey(bytes(length))
-    with pytest.raises(ValueError, match=f"this one {length}"):
+    with pytest.raises(ValueError, match=rf"\(got {length}\)"):
         did_of(bytes(length))
 
 
@@ -109,7 +109,7 @@ def test_a_key_is_written_down_and_read() -> None:
     assert SigningKey.from_hex(key.reveal().hex()).did == key.did
     assert SigningKey.generate().did != key.did
     for text in ("", "zz", "00" * 31):
-        with pytest.raises(ValueError, match=r"64 digits|has 32 bytes"):
+        with pytest.raises(ValueError, match=r"64 digits|must have 32 bytes"):
             SigningKey.from_hex(text)
 
 
@@ -123,7 +123,7 @@ def test_a_key_does_not_show_itself() -> None:
 
 def test_an_id_is_its_own_key() -> None:
     assert list(DidKeys().keys_of(DID_0)) == [PUBLIC_0]
-    with pytest.raises(ValueError, match="'alice' is no did:key"):
+    with pytest.raises(ValueError, match="'alice' is not a did:key"):
         DidKeys().keys_of("alice")
 
 
@@ -135,7 +135,7 @@ def test_a_list_tells_who_has_which_keys() -> None:
     assert known.keys_of("alice") == (public_key_of(other.did),)
     known.set("alice")
     for unknown in ("alice", "nobody", DID_0):
-        with pytest.raises(ValueError, match=r"no key of .* is known"):
+        with pytest.raises(ValueError, match="knows no public key of "):
             known.keys_of(unknown)
 
 

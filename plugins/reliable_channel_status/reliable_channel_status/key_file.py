@@ -45,8 +45,8 @@ def write_key(path: Path, key: PrivateKey, passphrase: str | None = None) -> Non
     """
     if not hasattr(os, "fchmod"):
         raise KeyFileError(
-            f"{path} would be readable by others: this system has no file modes of POSIX; make the "
-            "key in WSL or a container"
+            f"other users could read {path}, because this system has no POSIX file modes; make "
+            "the key in WSL or a container"
         )
     document: dict[str, str] = {"format": FORMAT, "public_key": key.public_key.hex}
     if passphrase is None:
@@ -60,7 +60,8 @@ def write_key(path: Path, key: PrivateKey, passphrase: str | None = None) -> Non
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
     except FileExistsError:
         raise KeyFileError(
-            f"{path} exists; move it away, or take another name: a lost key does not come back"
+            f"{path} exists; move the file away, or choose another name, because a lost key "
+            "cannot be recovered"
         ) from None
     with os.fdopen(descriptor, "w", encoding="ascii") as file:
         os.fchmod(descriptor, MODE)  # whatever the umask is
@@ -80,14 +81,16 @@ def read_key(path: Path, passphrase: str | None = None) -> PrivateKey:
             data = file.read(MAX_FILE_BYTES)
     except OSError as error:
         raise KeyFileError(
-            f"no key can be read: {error}; `reliable-channel bot key {path}` makes one"
+            f"the key cannot be read: {error}; `reliable-channel bot key {path}` makes a new key"
         ) from None
     if mode & 0o077:
-        raise KeyFileError(f"others may read {path} (mode {mode:o}); run: chmod 600 {path}")
+        raise KeyFileError(f"other users may read {path} (mode {mode:o}); run: chmod 600 {path}")
     try:
         document: dict[str, Any] = json.loads(data)
         if document["format"] != FORMAT:
-            raise KeyFileError(f"{path} has format {document['format']!r}; known is {FORMAT}")
+            raise KeyFileError(
+                f"{path} has the format {document['format']!r}; the known format is {FORMAT}"
+            )
         if "private_key" in document:
             key = PrivateKey.from_hex(document["private_key"])
         else:
@@ -96,9 +99,11 @@ def read_key(path: Path, passphrase: str | None = None) -> PrivateKey:
         raise
     except (KeyError, TypeError, ValueError) as error:
         # Not the error's text, which may quote the file.
-        raise KeyFileError(f"{path} is no key file ({type(error).__name__})") from None
+        raise KeyFileError(f"{path} is not a key file ({type(error).__name__})") from None
     if document.get("public_key") != key.public_key.hex:
-        raise KeyFileError(f"the public key in {path} is not that of its private key")
+        raise KeyFileError(
+            f"the public key in {path} does not belong to the private key in the file"
+        )
     return key
 
 
@@ -114,14 +119,14 @@ def needs_passphrase(path: Path) -> bool:
 
 def _unsealed(path: Path, document: dict[str, Any], passphrase: str | None) -> PrivateKey:
     if not passphrase:
-        raise KeyFileError(f"{path} needs a passphrase")
+        raise KeyFileError(f"the key file {path} needs a passphrase")
     salt, nonce, sealed = (
         bytes.fromhex(document[name]) for name in ("salt", "nonce", "sealed_private_key")
     )
     try:
         key = _cipher(passphrase, salt).decrypt(nonce, sealed, _context(document))
     except InvalidTag:
-        raise KeyFileError(f"another passphrase is needed for {path}, or it was changed") from None
+        raise KeyFileError(f"the passphrase of {path} is wrong, or the file was changed") from None
     return PrivateKey(key)
 
 

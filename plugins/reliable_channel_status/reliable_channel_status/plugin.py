@@ -29,7 +29,7 @@ def register_commands(app: "typer.Typer") -> None:
 
     from reliable_channel.spi import lazy_command
 
-    bot = typer.Typer(help="Bots in Status communities.", no_args_is_help=True)
+    bot = typer.Typer(help="Commands for bots in Status communities.", no_args_is_help=True)
     for name, summary in COMMANDS.items():
         lazy_command(bot, name, f"{__package__}.cli.commands", summary)
     app.add_typer(bot, name="bot")

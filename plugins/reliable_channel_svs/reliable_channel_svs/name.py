@@ -55,7 +55,7 @@ class Name:
             InvalidName: the text is no name.
         """
         if not text.startswith("/"):
-            raise InvalidName(f"{text!r} does not start with /")
+            raise InvalidName(f"the name {text!r} does not start with /")
         parts = text[1:].split("/") if text != "/" else []
         return cls(tuple(_parse_component(part, text) for part in parts))
 
@@ -145,9 +145,9 @@ def split_component(component: bytes) -> tuple[int, bytes]:
 
 def _checked(type_: int, value: bytes) -> bytes:
     if not 0 < type_ <= 0xFFFF:
-        raise TlvError(f"a name component of type {type_}; 1 to 65535 are possible")
+        raise TlvError(f"a name component has the type {type_}; types from 1 to 65535 are possible")
     if type_ in (IMPLICIT_DIGEST, PARAMETERS_DIGEST) and len(value) != 32:
-        raise TlvError(f"a digest of {len(value)} bytes; a SHA-256 has 32")
+        raise TlvError(f"a digest in a name has {len(value)} bytes; a SHA-256 digest has 32")
     return encode_number(type_) + encode_number(len(value)) + value
 
 
@@ -162,15 +162,19 @@ def _parse_component(part: str, whole: str) -> bytes:
             return encode(_NUMBERS[prefix], integer_bytes(int(rest)))
         return _checked(int(prefix), _unescape(rest))
     except (ValueError, TlvError) as error:
-        raise InvalidName(f"component {part!r} of {whole!r}: {error}") from error
+        raise InvalidName(
+            f"component {part!r} of the name {whole!r} is invalid: {error}"
+        ) from error
 
 
 def _unescape(text: str) -> bytes:
     if not text:
-        raise ValueError("an empty component is written as ...")
+        raise ValueError("a name has an empty component; write an empty component as ...")
     if set(text) == {"."}:
         if len(text) < 3:
-            raise ValueError(". and .. mean nothing in a name")
+            raise ValueError(
+                "a name component must not be . or ..: neither has a meaning in a name"
+            )
         return b"." * (len(text) - 3)
     return unquote_to_bytes(text)
 

@@ -91,7 +91,7 @@ def decode_interest(wire: bytes | memoryview) -> Interest:
     if parameters is not None:
         digest = parameters_digest(encode(PARAMETERS, bytes(parameters)))
         if not name.components or name.components[-1] != digest:
-            raise TlvError(f"{name} does not end with the digest of the parameters")
+            raise TlvError(f"the name {name} does not end with the digest of the parameters")
         name = Name(name.components[:-1])
     return Interest(
         name,

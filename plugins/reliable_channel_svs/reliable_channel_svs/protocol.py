@@ -86,7 +86,8 @@ class SvsProtocol:
         size = len(name.encode())
         if not name.components or size > self.options.limits.name_bytes:
             raise InvalidName(
-                f"a node's name of {size} bytes; 3 to {self.options.limits.name_bytes}"
+                f"the name of a node has {size} bytes; names of 3 to "
+                f"{self.options.limits.name_bytes} bytes are allowed"
             )
         self._random = random
         self._merged = StateVector()
@@ -120,8 +121,8 @@ class SvsProtocol:
             self.rebootstrap(now_ms)
         if self._seq == MAX_NUMBER:
             raise SequenceExhausted(
-                f"{self.name}: bootstrap time {self.bootstrap_time} has no number left; "
-                "call rebootstrap()"
+                f"node {self.name} has used all sequence numbers of bootstrap time "
+                f"{self.bootstrap_time}; call rebootstrap()"
             )
         self._seq += 1
         self._raise_to(self.name, self.bootstrap_time, self._seq)

@@ -90,9 +90,11 @@ class HmacSigner:
             SignatureRefused: it was made otherwise.
         """
         if signature.type != HMAC_SHA256:
-            raise SignatureRefused(f"{name}: signature type {signature.type}, not HmacWithSha256")
+            raise SignatureRefused(
+                f"{name} has a signature of type {signature.type} instead of HmacWithSha256"
+            )
         if not hmac.compare_digest(self.sign(covered), signature.value):
-            raise SignatureRefused(f"{name}: made with another key")
+            raise SignatureRefused(f"{name} is signed with another key than the group's")
 
 
 class Ed25519Signer:
@@ -132,9 +134,11 @@ class DigestTrust:
             SignatureRefused: the packet carries another digest, or another kind of signature.
         """
         if signature.type != DIGEST_SHA256:
-            raise SignatureRefused(f"{name}: signature type {signature.type}, not DigestSha256")
+            raise SignatureRefused(
+                f"{name} has a signature of type {signature.type} instead of DigestSha256"
+            )
         if sha256(covered).digest() != signature.value:
-            raise SignatureRefused(f"{name}: the digest does not fit")
+            raise SignatureRefused(f"{name} has a digest that does not match its bytes")
 
 
 class KeyTrust:
@@ -152,15 +156,19 @@ class KeyTrust:
             SignatureRefused: the key is unknown, or did not sign these bytes.
         """
         if signature.type != ED25519 or signature.key_name is None:
-            raise SignatureRefused(f"{name}: not signed with Ed25519 and a key's name")
+            raise SignatureRefused(f"{name} is not signed with Ed25519 and the name of a key")
         locator = signature.key_name
         key = next((k for n, k in self._keys.items() if locator.starts_with(n)), None)
         if key is None:
-            raise SignatureRefused(f"{name}: signed with {locator}, which the group does not know")
+            raise SignatureRefused(
+                f"{name} is signed with the key {locator}, which the group does not know"
+            )
         try:
             key.verify(signature.value, covered)
         except InvalidSignature:
-            raise SignatureRefused(f"{name}: {locator} did not sign these bytes") from None
+            raise SignatureRefused(
+                f"{name} has an invalid signature of the key {locator}"
+            ) from None
 
 
 def encode_signature_info(type_: int, signer: Signer) -> bytes:

@@ -47,7 +47,7 @@ def integer_bytes(value: int) -> bytes:
     for size in (1, 2, 4, 8):
         if 0 <= value < 1 << (8 * size):
             return value.to_bytes(size, "big")
-    raise TlvError(f"{value} is not within 0 and 2^64 - 1")
+    raise TlvError(f"the number {value} is not between 0 and 2^64 - 1")
 
 
 def decode_integer(value: memoryview) -> int:
@@ -58,7 +58,7 @@ def decode_integer(value: memoryview) -> int:
         TlvError: its length is not 1, 2, 4 or 8 bytes.
     """
     if len(value) not in (1, 2, 4, 8):
-        raise TlvError(f"a number of {len(value)} bytes; 1, 2, 4 and 8 are possible")
+        raise TlvError(f"a number has {len(value)} bytes; 1, 2, 4 and 8 bytes are possible")
     return int.from_bytes(value, "big")
 
 
@@ -94,10 +94,12 @@ def elements(data: bytes | memoryview) -> Iterator[Element]:
         type_, after_type = read_number(view, at)
         length, start = read_number(view, after_type)
         if type_ == 0:
-            raise TlvError(f"type 0 at byte {at}")
+            raise TlvError(f"the element at byte {at} has the forbidden type 0")
         if length > len(view) - start:
             left = len(view) - start
-            raise TlvError(f"element {type_} at byte {at} says {length} bytes; {left} follow")
+            raise TlvError(
+                f"element {type_} at byte {at} announces {length} bytes, but {left} follow"
+            )
         yield type_, view[start : start + length]
         at = start + length
 
@@ -135,7 +137,7 @@ class Reader:
         value = self.take_if(type_)
         if value is None:
             found = "nothing" if self._next is None else f"element {self._next[0]}"
-            raise TlvError(f"element {type_} is missing; found {found}")
+            raise TlvError(f"element {type_} is missing; the packet has {found} instead")
         return value
 
     def take_if(self, type_: int) -> memoryview | None:
@@ -158,7 +160,7 @@ class Reader:
         """
         while self._next is not None:
             if is_critical(self._next[0]):
-                raise TlvError(f"element {self._next[0]} may not stand here")
+                raise TlvError(f"element {self._next[0]} is not allowed at this place")
             self._advance()
 
     def _advance(self) -> None:

@@ -38,17 +38,21 @@ def register(app: typer.Typer) -> None:
 
 def watch(
     paths: Annotated[
-        list[Path] | None, typer.Argument(help="Journals, or directories of them.")
+        list[Path] | None, typer.Argument(help="Journals, or directories of journals.")
     ] = None,
     sniff: Annotated[
         bool,
-        typer.Option("--sniff", help="Decode the messages of a content topic, without joining."),
+        typer.Option(
+            "--sniff", help="Decode the messages of a content topic without joining the channel."
+        ),
     ] = False,
     node: Annotated[
         list[str] | None,
         typer.Option(
             metavar="URL",
-            help=f"Address of a node. Repeat it for several. [default: {DEFAULT_NODE}]",
+            help=(
+                f"Address of a node. Repeat the flag for several nodes. [default: {DEFAULT_NODE}]"
+            ),
         ),
     ] = None,
     channel_id: Annotated[
@@ -57,7 +61,9 @@ def watch(
     ] = None,
     content_topic: Annotated[
         str | None,
-        typer.Option(metavar="TOPIC", help="Content topic. Default: that of the channel."),
+        typer.Option(
+            metavar="TOPIC", help="Content topic. Default: the content topic of the channel."
+        ),
     ] = None,
     sender_id: Annotated[
         str | None,
@@ -68,7 +74,9 @@ def watch(
     history: Annotated[
         int,
         typer.Option(
-            min=0, metavar="MINUTES", help="With --sniff: time span that is read from Store."
+            min=0,
+            metavar="MINUTES",
+            help="With --sniff: time span of messages that are read from the Store.",
         ),
     ] = 10,
     port: Annotated[
@@ -76,14 +84,21 @@ def watch(
     ] = 0,
     with_node: Annotated[
         bool,
-        typer.Option("--with-node", help="Also run a node at this address."),
+        typer.Option(
+            "--with-node", help="Also run an embedded node, which listens at this address."
+        ),
     ] = False,
     config: Annotated[
         Path | None, typer.Option(metavar="FILE", help="TOML file with a table [channel].")
     ] = None,
     option: Annotated[
         list[str] | None,
-        typer.Option("-o", "--option", metavar="NAME=VALUE", help="Any option of a channel."),
+        typer.Option(
+            "-o",
+            "--option",
+            metavar="NAME=VALUE",
+            help="Any option of a channel, such as -o retry_interval_ms=5000.",
+        ),
     ] = None,
 ) -> None:
     """Show a channel, live or from journals, as a web page.
@@ -102,7 +117,10 @@ def watch(
         "sender_id": sender_id,
     }
     if with_node and paths:
-        raise ValueError("--with-node goes with --sniff or --sender-id, not with journals")
+        raise ValueError(
+            "the flag --with-node needs --sniff or --sender-id, and cannot be combined with "
+            "journals"
+        )
     beside = _node_beside(node or [DEFAULT_NODE]) if with_node else None
     feed = _feed(paths or (), sniff, history * MINUTE_S, flags, config, option or ())
     from reliable_channel import run
@@ -129,7 +147,9 @@ def _feed(
 
     given = {name: value for name, value in flags.items() if value}
     if bool(paths) + sniff + ("sender_id" in given and not sniff) != 1:
-        raise ValueError("give one of: paths of journals, --sniff, or --sender-id to join")
+        raise ValueError(
+            "give exactly one of these: paths of journals, --sniff, or --sender-id to join"
+        )
     if paths:
         with Follower(paths) as follower:
             next(follower.look(), None)

@@ -69,11 +69,11 @@ def test_a_node_and_the_page_of_what_passes_it_are_one_process() -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ([], "give one of"),
+        ([], "give exactly one of"),
         (["--sniff"], "--sniff needs"),
-        (["nowhere", "--sniff"], "give one of"),
-        (["nowhere"], "nowhere is not there"),
-        (["nowhere", "--with-node"], "goes with --sniff"),
+        (["nowhere", "--sniff"], "give exactly one of"),
+        (["nowhere"], "nowhere does not exist"),
+        (["nowhere", "--with-node"], "needs --sniff"),
         (["--sniff", "--with-node", "--node", "http://10.0.0.1:1"], "of this machine"),
         (["--sniff", "--channel-id", "x", "-o", "oops"], "NAME=VALUE"),
         (["--sniff", "--channel-id", "x", "-o", "clustre_id=1"], "cluster_id"),

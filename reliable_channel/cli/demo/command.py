@@ -48,16 +48,25 @@ def register(app: typer.Typer) -> None:
 
 def demo(
     messages: Annotated[
-        int, typer.Option(min=1, help="Messages that each participant sends.")
+        int, typer.Option(min=1, help="Number of messages that each participant sends.")
     ] = 30,
     loss: Annotated[
-        float, typer.Option(min=0, max=0.9, help="Share of what each receives that is thrown away.")
+        float,
+        typer.Option(
+            min=0,
+            max=0.9,
+            help="Share of the messages for each participant that the network drops (0 to 0.9).",
+        ),
     ] = 0.3,
-    seed: Annotated[int | None, typer.Option(help="Lose the same messages again.")] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Seed of the random losses. An equal seed loses equal messages."),
+    ] = None,
     nodes: Annotated[
         int,
         typer.Option(
-            min=1, help="Nodes that the participants use in turn, in a chain over libp2p."
+            min=1,
+            help="Number of nodes in a chain over libp2p, which the participants use in turn.",
         ),
     ] = 1,
     journals: Annotated[
@@ -67,7 +76,8 @@ def demo(
         float, typer.Option(help="Seconds without progress until the demo gives up.")
     ] = 120,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the outcome as one JSON line, and no progress.")
+        bool,
+        typer.Option("--json", help="Print only the outcome, as one JSON line, without progress."),
     ] = False,
 ) -> None:
     """Start five processes that agree on one log, although the network loses 30 % and one is cut

@@ -47,11 +47,18 @@ def doctor(
         bool,
         typer.Option(
             "--publish/--no-publish",
-            help="Send a small message on the channel's topic, which channels ignore.",
+            help=(
+                "Send a small test message on the topic of the channel. Channels ignore the "
+                "message."
+            ),
         ),
     ] = True,
-    wait: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for that message.")] = 5.0,
-    as_json: Annotated[bool, typer.Option("--json", help="A JSON line for each finding.")] = False,
+    wait: Annotated[
+        float, typer.Option(min=0.1, help="Number of seconds to wait for the test message.")
+    ] = 5.0,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print a JSON line for each finding.")
+    ] = False,
 ) -> None:
     """Find the problems of a set-up, and how to solve them.
 

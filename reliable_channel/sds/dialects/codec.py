@@ -75,7 +75,8 @@ def check_counts(entries: int) -> None:
     """
     if entries > MAX_HISTORY_ENTRIES:
         raise CodecError(
-            f"{entries} history entries or parts; at most {MAX_HISTORY_ENTRIES} are read"
+            f"the message has {entries} history entries or parts; a channel reads at most "
+            f"{MAX_HISTORY_ENTRIES}"
         )
 
 

@@ -118,11 +118,11 @@ def _cleaned(data: bytes, nested: Collection[int], allowed: Iterator[int]) -> by
     kept, at = bytearray(), 0
     while at < len(data):
         if next(allowed, None) is None:
-            raise IndexError(f"more than {_MAX_CLEANED_FIELDS} fields")
+            raise IndexError(f"the message has more than {_MAX_CLEANED_FIELDS} fields")
         field = _field(data, at)
         at = field.end
         if field.end > len(data):
-            raise IndexError("the data end within a field")
+            raise IndexError("the data of the message end within a field")
         if field.number in nested and field.wire_type == _LENGTH_DELIMITED:
             # Field numbers of entries have a tag of one byte.
             value = _cleaned(data[field.value_start : field.end], (), allowed)
@@ -158,7 +158,7 @@ def _field(data: bytes, start: int) -> _Field:
     elif wire_type in (_FIXED_32, _FIXED_64):
         end = value_start + (4 if wire_type == _FIXED_32 else 8)
     else:
-        raise IndexError(f"wire type {wire_type}")
+        raise IndexError(f"the message has a field of the unknown wire type {wire_type}")
     return _Field(number, wire_type, start, value_start, end)
 
 
@@ -177,7 +177,7 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
         value |= (data[at] & 0x7F) << shift
         if data[at] < 0x80:
             return value, at + 1
-    raise IndexError("a number has more than 10 bytes")
+    raise IndexError("a number in the message has more than 10 bytes")
 
 
 def written(number: int) -> bytes:

@@ -52,13 +52,16 @@ class NimCodec:
                 more, or a field beyond its limit.
         """
         if len(data) > MAX_NIM_MESSAGE_BYTES:
-            raise CodecError(f"{len(data)} bytes; at most {MAX_NIM_MESSAGE_BYTES} are decoded")
+            raise CodecError(
+                f"the message has {len(data)} bytes; the nim dialect decodes at most "
+                f"{MAX_NIM_MESSAGE_BYTES}"
+            )
         try:
             message = _message(parsed(nim_sds_pb2.Message, data, _ENTRIES))
         except CodecError:
             raise
         except (DecodeError, ValueError) as error:
-            raise CodecError(f"not a message of nim-sds: {error}") from error
+            raise CodecError(f"the bytes are not a message of nim-sds: {error}") from error
         check_ids(message)
         return message
 
@@ -103,11 +106,12 @@ class NimCodec:
 
 def _seconds(lamport_timestamp: int | None) -> int:
     if lamport_timestamp is None:
-        raise CodecError("a message without lamport_timestamp: nim-sds has no ephemeral messages")
+        raise CodecError("the message has no lamport_timestamp; nim-sds has no ephemeral messages")
     seconds, rest = divmod(lamport_timestamp, 1000)
     if rest or not 0 <= seconds <= MAX_LAMPORT_S:
         raise CodecError(
-            f"lamport_timestamp {lamport_timestamp} ms is no whole second from 0 to 2^63 - 1"
+            f"lamport_timestamp {lamport_timestamp} ms must be a whole number of seconds from 0 "
+            "to 2^63 - 1: nim-sds counts seconds"
         )
     return seconds
 
@@ -115,10 +119,12 @@ def _seconds(lamport_timestamp: int | None) -> int:
 def _message(message: nim_sds_pb2.Message) -> Message:
     for name in _REQUIRED:
         if not message.HasField(name):
-            raise CodecError(f"{name} is absent; nim-sds requires it")
+            raise CodecError(f"the field {name} is absent; nim-sds requires it")
     check_counts(len(message.causal_history) + len(message.repair_request))
     if message.lamport_timestamp > MAX_LAMPORT_S:
-        raise CodecError(f"lamport_timestamp {message.lamport_timestamp} s is 2^63 or more")
+        raise CodecError(
+            f"lamport_timestamp {message.lamport_timestamp} s is 2^63 or more; nim-sds allows less"
+        )
     return Message(
         text(message.sender_id),
         text(message.message_id),
@@ -134,7 +140,7 @@ def _message(message: nim_sds_pb2.Message) -> Message:
 
 def _entry(entry: nim_sds_pb2.HistoryEntry) -> HistoryEntry:
     if not entry.HasField("message_id"):
-        raise CodecError("a history entry has no message_id; nim-sds requires it")
+        raise CodecError("a history entry has no message_id, which nim-sds requires")
     return HistoryEntry(
         text(entry.message_id), entry.retrieval_hint or None, text(entry.sender_id) or None
     )

@@ -47,9 +47,11 @@ class NimBloomForm:
         try:
             raw = parsed(nim_sds_pb2.BloomFilter, field)
         except DecodeError as error:
-            raise BloomFilterError(f"it is not a filter of nim-sds: {error}") from error
+            raise BloomFilterError(
+                f"the bytes are not a bloom filter of nim-sds: {error}"
+            ) from error
         if len(raw.ListFields()) < len(raw.DESCRIPTOR.fields):
-            raise BloomFilterError("it is not a filter of nim-sds: a field is absent")
+            raise BloomFilterError("the bloom filter of nim-sds lacks a field")
         layout = BloomLayout(raw.bit_count, raw.hash_count, self)
         if not (
             0 < layout.bit_count
@@ -57,8 +59,8 @@ class NimBloomForm:
             and len(raw.words) == layout.byte_count
         ):
             raise BloomFilterError(
-                f"its {len(raw.words)} bytes do not hold {layout.bit_count} bits, "
-                f"or {layout.hash_count} bits an id are too many"
+                f"the bloom filter of nim-sds has {len(raw.words)} bytes, which do not match its "
+                f"{layout.bit_count} bits, or sets too many bits for each id ({layout.hash_count})"
             )
         return layout, raw.words
 

@@ -82,10 +82,13 @@ class SpecCodec:
         try:
             raw = sds_pb2.Message.FromString(data)
         except DecodeError as error:
-            raise CodecError(f"not an SDS message: {error}") from error
+            raise CodecError(f"the bytes are not an SDS message: {error}") from error
         check_counts(known_entries + len(raw.causal_history) + len(raw.repair_request))
         if not (raw.HasField("lamport_timestamp") or raw.content):
-            raise CodecError("neither lamport_timestamp nor content is set: no kind of SDS message")
+            raise CodecError(
+                "the message has neither lamport_timestamp nor content, which no kind of SDS "
+                "message allows"
+            )
         check_ids(raw)
         return raw
 
@@ -139,7 +142,10 @@ class SpecCodec:
 
 def _check_length(data: bytes) -> None:
     if len(data) > MAX_MESSAGE_BYTES:
-        raise CodecError(f"{len(data)} bytes; at most {MAX_MESSAGE_BYTES} are decoded")
+        raise CodecError(
+            f"the message has {len(data)} bytes; the spec dialect decodes at most "
+            f"{MAX_MESSAGE_BYTES}"
+        )
 
 
 def _filter_at(data: bytes, at: int) -> tuple[bytes | None, int]:

@@ -96,7 +96,9 @@ class KeptMessages:
                 try:
                     data = restored(messages[base_id], data)
                 except StructError as error:
-                    raise DamagedRow(f"difference of {message_id!r}: {error}") from error
+                    raise DamagedRow(
+                        f"the stored difference of message {message_id!r} is damaged: {error}"
+                    ) from error
             messages[message_id] = data
             by_number[number] = message_id, group
             self._add(message_id, number, group)

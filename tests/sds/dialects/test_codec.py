@@ -72,7 +72,7 @@ def test_more_references_than_are_read_are_refused(dialect: WireProfile) -> None
         len(dialect.codec.decode(dialect.codec.encode(message)).causal_history) == len(history) - 1
     )
     data = dialect.codec.encode(replace(message, causal_history=history))
-    with pytest.raises(CodecError, match=f"at most {MAX_HISTORY_ENTRIES} are read"):
+    with pytest.raises(CodecError, match=f"reads at most {MAX_HISTORY_ENTRIES}"):
         dialect.codec.decode(data)
 
 

@@ -179,7 +179,7 @@ def test_neither_lamport_nor_content_is_no_message(data: bytes) -> None:
 
 
 def test_too_long_a_message_is_not_decoded() -> None:
-    with pytest.raises(CodecError, match="at most 1048576 are decoded"):
+    with pytest.raises(CodecError, match="decodes at most 1048576"):
         CODEC.decode(bytes(MAX_MESSAGE_BYTES + 1))
 
 

@@ -43,7 +43,7 @@ def test_a_forged_root_gives_nothing() -> None:
     url = zone.plant(DOMAIN, nodes(3), signer=Key(9))
     walk = walked(zone, url)
     assert (walk.records, walk.sequence) == ([], None)
-    assert walk.problems == [f"{DOMAIN}: the root has a wrong signature"]
+    assert walk.problems == [f"{DOMAIN}: the root of the ENR tree has a wrong signature"]
 
 
 def test_a_changed_text_costs_its_branch_alone() -> None:
@@ -55,7 +55,9 @@ def test_a_changed_text_costs_its_branch_alone() -> None:
     assert [record.text for record in walk.records] == [
         text for text in nodes(5) if text != nodes(5)[3]
     ]
-    assert walk.problems == [f"{at}: no text here has the hash that is its name"]
+    assert walk.problems == [
+        f"{at}: the answer of the DNS has no text whose hash equals the requested name"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +66,7 @@ def test_a_changed_text_costs_its_branch_alone() -> None:
         ("enrtree-branch:AAAA", "not a hash"),
         ("hello", "neither a branch"),
         ("enrtree://AAAA@x.example", "neither a branch"),
-        ("enr:AAAA", "one list"),
+        ("enr:AAAA", "one RLP list"),
         ("enrtree-branch:" + "A" * 3_000, "at most 2048"),
     ],
 )
@@ -92,7 +94,7 @@ def test_no_root_is_a_problem() -> None:
     zone = Zone()
     url = zone.plant(DOMAIN, nodes(1))
     zone.texts_by_name[DOMAIN] = ["v=spf1 -all"]
-    assert walked(zone, url).problems == [f"{DOMAIN}: there is no root of a tree"]
+    assert walked(zone, url).problems == [f"{DOMAIN}: the domain has no root of an ENR tree"]
     del zone.texts_by_name[DOMAIN]
     assert walked(zone, url).problems == [f"{DOMAIN}: does not exist"]
 

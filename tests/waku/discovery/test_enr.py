@@ -46,9 +46,9 @@ def test_addresses_by_ip_come_first_and_what_nobody_can_read_is_left_out() -> No
     ("pairs", "reason"),
     [
         ({b"id": b"v5"}, "identity scheme"),
-        ({b"secp256k1": bytes(33)}, "not on the curve"),
+        ({b"secp256k1": bytes(33)}, "not a point on the curve"),
         ({b"rs": b"\0\x01\x02\0\0"}, "`rs`"),
-        ({b"rsv": b"\0\x01\x02"}, "`rsv` has 3 bytes"),
+        ({b"rsv": b"\0\x01\x02"}, "`rsv` of the ENR record has 3 bytes"),
         ({b"a": bytes(300)}, "more than 300 bytes"),
     ],
 )
@@ -64,8 +64,8 @@ def test_a_record_that_says_nonsense_is_refused(pairs: dict[bytes, bytes], reaso
         ("enr:a*b", "base64"),
         ("enr:" + "a" * 500, "more than 300 bytes"),
         ("enr:", "item is expected"),
-        ("enr:gA", "one list"),
-        (text_of(b"\x81\x80"), "number and pairs"),
+        ("enr:gA", "one RLP list"),
+        (text_of(b"\x81\x80"), "number followed by pairs"),
         (text_of(b"\x81\x80\x01\x02\x03\x01\x04"), "sorted"),
     ],
 )

@@ -60,7 +60,9 @@ def test_no_common_muxer_ends_the_connection() -> None:
 def test_another_peer_than_the_dialled_one_is_refused() -> None:
     """T13."""
     pair = Pair(expected=DIALLER.peer_id)
-    with pytest.raises(HandshakeFailed, match=f"dialled {DIALLER.peer_id}, and {LISTENER.peer_id}"):
+    with pytest.raises(
+        HandshakeFailed, match=f"peer {DIALLER.peer_id}, but peer {LISTENER.peer_id}"
+    ):
         pair.pump()
 
 

@@ -62,5 +62,5 @@ def test_the_dialler_names_what_it_asked_for() -> None:
     dialler = Dialler(["/a", "/b"], LIMITS)
     with pytest.raises(ProtocolNotSupported, match="none of /a, /b"):
         dialler.receive(GREETING + line("na") * 2)
-    with pytest.raises(PeerViolation, match="asked for '/a', the peer answers '/c'"):
+    with pytest.raises(PeerViolation, match="asked for protocol '/a', but the peer answered '/c'"):
         Dialler(["/a"], LIMITS).receive(GREETING + line("/c"))

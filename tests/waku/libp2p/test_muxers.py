@@ -48,12 +48,12 @@ OPEN = y(UPDATE, SYN, 1)
     [
         (b"\x01" + OPEN[1:], "version 1"),
         (y(7, 0, 1), "unknown type 7"),
-        (y(DATA, SYN, 2), "a number of this side"),
-        (y(DATA, SYN, 0), "a number of this side"),
-        (y(DATA, 0, 0), "names the session"),
-        (OPEN + OPEN, "stream 1 again"),
-        (y(UPDATE, SYN, 3) + OPEN + OPEN, "stream 1 again"),
-        (y(UPDATE, SYN, 1001) + OPEN, "stream 1 again"),
+        (y(DATA, SYN, 2), "a number that belongs to this side"),
+        (y(DATA, SYN, 0), "a number that belongs to this side"),
+        (y(DATA, 0, 0), "has the number of the session"),
+        (OPEN + OPEN, "stream 1 twice"),
+        (y(UPDATE, SYN, 3) + OPEN + OPEN, "stream 1 twice"),
+        (y(UPDATE, SYN, 1001) + OPEN, "stream 1 twice"),
         (OPEN + y(DATA, FIN, 1) + y(DATA, 0, 1, data=b"x"), "had ended"),
         (OPEN + y(DATA, 0, 1, data=bytes(INITIAL_WINDOW_BYTES + 1)), "whose window is"),
     ],
@@ -139,9 +139,9 @@ def test_yamux_hears_that_the_peer_goes_away_and_says_so() -> None:
         (encode(7) + b"\0", "flag 7"),
         (b"\x80\x00\x00", "header"),
         (b"\xff" * 12, "header"),
-        (m(0, 0) + m(0, 0), "stream 0 again"),
-        (m(3, 0) + m(1, 0) + m(1, 0), "stream 1 again"),
-        (m(1000, 0) + m(1, 0), "stream 1 again"),
+        (m(0, 0) + m(0, 0), "stream 0 twice"),
+        (m(3, 0) + m(1, 0) + m(1, 0), "stream 1 twice"),
+        (m(1000, 0) + m(1, 0), "stream 1 twice"),
         (m(0, 0) + m(0, 4) + m(0, 2, b"x"), "had ended"),
     ],
 )
@@ -186,7 +186,7 @@ def test_opening_frames_may_overtake_each_other(first: int, step: int) -> None:
     for number in order:
         numbers.take(first + step * number)
     for number in order:
-        with pytest.raises(PeerViolation, match=f"opens stream {first + step * number} again"):
+        with pytest.raises(PeerViolation, match=f"opened stream {first + step * number} twice"):
             numbers.take(first + step * number)
     numbers.take(first + step * 10**9)
     assert inside.sizes(numbers)["_late"] == 64

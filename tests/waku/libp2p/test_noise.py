@@ -51,7 +51,7 @@ def test_repeated_reordered_and_changed_messages_are_refused() -> None:
             "change": one[:-1] + bytes([one[-1] ^ 1]),
             "drop": two,
         }[attack]
-        with pytest.raises(PeerViolation, match="fails authentication"):
+        with pytest.raises(PeerViolation, match="authentication of a noise message failed"):
             second.receive(wire)
 
 

@@ -150,7 +150,9 @@ class _WebSocket:
 
     def _raise_failure(self) -> None:
         if self._protocol.handshake_exc is not None:
-            raise PeerViolation(f"no WebSocket: {self._protocol.handshake_exc}")
+            raise PeerViolation(
+                f"the peer did not open a WebSocket: {self._protocol.handshake_exc}"
+            )
         if self._protocol.parser_exc is not None:
             raise PeerViolation(f"broken WebSocket frames: {self._protocol.parser_exc}")
 
@@ -211,5 +213,5 @@ def _payload(frame: Frame) -> bytes:
     if frame.opcode in (Opcode.BINARY, Opcode.CONT):
         return bytes(frame.data)
     if frame.opcode is Opcode.TEXT:
-        raise PeerViolation("a WebSocket message of text; libp2p's are binary")
+        raise PeerViolation("the peer sent a WebSocket text message; libp2p uses binary messages")
     return b""

@@ -199,7 +199,8 @@ class Host:
         if len(self.links) + self._opening >= self._host_limits.connections:
             await anyio.aclose_forcefully(pipe)
             raise ConnectionClosed(
-                f"`connections` is {self._host_limits.connections}, and as many are open"
+                f"all {self._host_limits.connections} `connections` are in use; raise "
+                "`connections` or close one"
             )
         link = self._link(pipe, dialler=dialler, expected=expected, framing=framing or Plain())
         self._tasks.start_soon(self._run, link)

@@ -57,7 +57,7 @@ async def identify(link: Link) -> IdentifiedPeer:
     async with link.open([IDENTIFY]) as stream:
         data = await stream.receive_message(MAX_IDENTIFY_BYTES)
     if data is None:
-        raise StreamClosed("the peer ended identify without an answer")
+        raise StreamClosed("the peer ended the identify stream without an answer")
     return decode_identify(data)
 
 
@@ -70,7 +70,7 @@ def decode_identify(data: bytes) -> IdentifiedPeer:
     try:
         message = Identify.FromString(data)
     except DecodeError as error:
-        raise InvalidInput(f"an answer of identify: {error}") from error
+        raise InvalidInput(f"the identify answer of the peer cannot be read: {error}") from error
     return IdentifiedPeer(
         agent=message.agentVersion[:MAX_TEXT],
         protocols=frozenset(message.protocols[:MAX_PROTOCOLS]),
@@ -91,7 +91,7 @@ async def ping(link: Link, data: bytes) -> float:
         stream.end()
         answer = await stream.receive_exactly(PING_BYTES)
         if answer != data:
-            raise PeerViolation("the answer to a ping has other bytes")
+            raise PeerViolation("the peer answered a ping with other bytes than it received")
         return anyio.current_time() - begun
 
 

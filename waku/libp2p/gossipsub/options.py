@@ -23,8 +23,8 @@ class GossipOptions:
     """Smallest mesh of a topic. With fewer mesh peers, the router grafts others."""
     mesh_size: int = 6
     mesh_high: int = 8
-    """Largest mesh of a topic. With more mesh peers, the router prunes some. It answers a GRAFT
-    beyond the limit with PRUNE."""
+    """Largest mesh of a topic. With more mesh peers, the router prunes some, and answers a further
+    GRAFT with PRUNE."""
     gossip_peers: int = 6
     """Minimum number of peers outside the mesh that receive ids (IHAVE)."""
     heartbeat_ms: int = 1_000
@@ -42,13 +42,14 @@ class GossipOptions:
     """Time for a peer to send a message that it announced."""
 
     message_bytes: int = 150 * 1024
-    """Limit of an encoded message."""
+    """Maximum size of an encoded message."""
     rpc_bytes: int = 1024 * 1024
-    """Limit of an encoded RPC, as in the specification."""
+    """Maximum size of an encoded RPC, as in the specification."""
     topics_by_peer: int = 256
-    """Topics that are remembered for each peer."""
+    """Maximum number of topics that are remembered for each peer."""
     ids_per_heartbeat: int = 5_000
-    """Ids of a peer's IHAVE that are read, and ids of its IWANT."""
+    """Maximum number of ids that are read from a peer's IHAVE messages, and from its IWANT
+    messages."""
     have_per_heartbeat: int = 10
     """Number of IHAVE messages that are read from one peer."""
     entries_per_heartbeat: int = 1_000
@@ -60,16 +61,17 @@ class GossipOptions:
     sendings: int = 3
     """Number of times that a peer may request one message by IWANT."""
     grafts_per_heartbeat: int = 20
-    """GRAFT of a peer that are answered. If this router has more topics, their number is the
-    limit."""
+    """Maximum number of answered GRAFT messages of one peer, or the number of topics if that is
+    higher."""
     seen_ids: int = 100_000
-    """Ids that are remembered. The oldest are evicted."""
+    """Maximum number of remembered message ids. The oldest ids are evicted."""
     cache_bytes: int = 32 * 1024 * 1024
-    """Bytes of messages that are kept for IWANT. The oldest are evicted."""
+    """Maximum number of bytes of messages that are kept for IWANT. The oldest messages are
+    evicted."""
     promises: int = 20_000
-    """Requested messages that have not arrived."""
+    """Maximum number of requested messages that have not arrived, of all peers together."""
     promises_by_peer: int = 2_000
-    """Requested messages of one peer that have not arrived."""
+    """Maximum number of messages requested from one peer that have not arrived."""
     queue_bytes: int = 2 * 1024 * 1024
     """Bytes that wait for one peer. Further messages are dropped for this peer (`QueueFull`)."""
     faults: int = 20

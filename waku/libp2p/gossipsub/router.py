@@ -242,7 +242,7 @@ class Router:
             rpc = GossipRpc.FromString(data)
         except DecodeError as error:
             self._fault(name, peer, "an RPC that cannot be read")
-            raise InvalidInput(f"not a gossipsub RPC: {error}") from error
+            raise InvalidInput(f"the bytes are not a gossipsub RPC: {error}") from error
         control, most = rpc.control, self.options.entries_per_heartbeat
         entries = len(rpc.subscriptions) + len(control.have) + len(control.want)
         entries += len(control.graft) + len(control.prune)

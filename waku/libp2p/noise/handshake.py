@@ -104,7 +104,7 @@ class HandshakeState:
                 # `s` is encrypted in both messages of XX that have it.
                 size = KEY_BYTES if token == "e" else KEY_BYTES + TAG_BYTES
                 if len(message) < size:
-                    raise HandshakeFailed("a noise message that ends within a key")
+                    raise HandshakeFailed("the noise message ends within a key")
                 public, message = message[:size], message[size:]
                 if token == "e":
                     self._symmetric.mix_hash(public)

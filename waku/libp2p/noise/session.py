@@ -184,11 +184,11 @@ class NoiseSession:
             key = PublicKey(read.identity_key)
             valid = key.verify(_SIGNED_PREFIX + static, read.identity_sig)
         except (DecodeError, InvalidInput) as error:
-            raise HandshakeFailed(f"the peer's identity: {error}") from error
+            raise HandshakeFailed(f"the peer sent an invalid identity: {error}") from error
         if not valid:
             raise HandshakeFailed("the peer does not own the identity key that it shows")
         if self._expected is not None and key.peer_id != self._expected:
-            raise HandshakeFailed(f"dialled {self._expected}, and {key.peer_id} answered")
+            raise HandshakeFailed(f"dialled peer {self._expected}, but peer {key.peer_id} answered")
         muxers = tuple(read.extensions.stream_muxers[:MAX_MUXERS])
         self.remote = RemoteIdentity(key, static, muxers)
 

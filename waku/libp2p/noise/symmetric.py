@@ -44,7 +44,7 @@ class CipherState:
         try:
             return self._cipher.decrypt(nonce, ciphertext, associated_data)
         except InvalidTag:
-            raise PeerViolation("a noise message fails authentication") from None
+            raise PeerViolation("the authentication of a noise message failed") from None
 
     def _next_nonce(self) -> bytes:
         if self._counter == _MAX_NONCE:
@@ -91,7 +91,7 @@ class SymmetricState:
             try:
                 opened = self._cipher.decrypt(data, self.handshake_hash)
             except PeerViolation as error:
-                raise HandshakeFailed(f"noise handshake: {error}") from error
+                raise HandshakeFailed(f"the noise handshake failed: {error}") from error
         self.mix_hash(data)
         return opened
 

@@ -29,8 +29,8 @@ class ListenLimits:
     """
 
     connections: int = 200
-    """Connections at once. Further connections are closed. The number is lower if the process may
-    not open so many files."""
+    """Maximum number of simultaneous connections, of all peers together. Further connections are
+    closed. The limit is lower if the process may not open so many files."""
     connections_by_address: int = 64
     """Connections at once from one IP address. If a TLS proxy stands in front, set it to
     `connections`."""
@@ -39,9 +39,10 @@ class ListenLimits:
     idle_ms: int = 300_000
     """Time without a byte after which a connection is closed."""
     streams: int = 256
-    """Streams that one connection may have open. A further stream is reset."""
+    """Maximum number of open streams of one connection. A further stream is reset."""
     buffer_bytes: int = 4 * MIB
-    """Received bytes of a connection that were not read yet. A connection with more is closed."""
+    """Maximum number of received, unread bytes of one connection. A connection with more unread
+    bytes is closed."""
     frames_per_s: int = 100_000
     """Frames that a connection may send each second, with a burst of two seconds. A connection that
     sends more is closed. New streams and pings count several times, and invalid frames 100
@@ -52,16 +53,19 @@ class ListenLimits:
     """Time from the first byte of a request until the peer has read the answer. The node then
     closes the connection."""
     page_bytes: int = 4 * MIB
-    """Messages in one page of a Store answer. Further messages come with the next page."""
+    """Maximum number of messages in one page of a Store answer. Further messages are in the next
+    page."""
     answer_bytes: int = 128 * MIB
-    """Answers that wait until peers read them, for all peers. Further requests are refused
-    (503)."""
+    """Maximum number of answers that wait until peers read them, of all peers together. Further
+    requests are refused (503)."""
     topic_bytes: int = 256
     """Maximum length of a topic in a filter subscription. Longer topics are refused (400)."""
     push_messages: int = 1_024
-    """Messages that wait to be pushed to one peer. The oldest are dropped."""
+    """Maximum number of messages that wait to be pushed to one peer. The oldest messages are
+    dropped."""
     push_bytes: int = 4 * MIB
-    """Bytes that wait to be pushed to one peer. The oldest messages are dropped."""
+    """Maximum number of bytes that wait to be pushed to one peer. The oldest messages are
+    dropped."""
     push_ms: int = 30_000
     """Time limit for a peer to read a pushed message. The node then closes the connection."""
 

@@ -123,7 +123,7 @@ class Pusher:
                                 f"took no pushed message for {self._limits.push_ms} ms (`push_ms`)"
                             )
                         )
-                        raise ConnectionClosed("too slow") from None
+                        raise ConnectionClosed("the peer read pushed messages too slowly") from None
                 self._drops = False
         finally:
             self._forget_stream()

@@ -16,5 +16,5 @@ def test_settings_have_names_and_values() -> None:
 
 @pytest.mark.parametrize("text", ["spark.executor.memory", "executor.memory=4g", ""])
 def test_what_is_no_setting_is_named(text: str) -> None:
-    with pytest.raises(typer.BadParameter, match="is no setting of Spark; give "):
+    with pytest.raises(typer.BadParameter, match="is not a setting of Spark; write for example "):
         settings([text])

@@ -72,9 +72,9 @@ def test_nothing_found_and_nothing_known_differ(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        ((), "give a node, a database, or --network"),
+        ((), "needs a node, a database, or --network"),
         (("http://127.0.0.1:1",), "give --channel or --content-topic"),
-        (("nowhere.sqlite3",), "nowhere.sqlite3 is not there"),
+        (("nowhere.sqlite3",), "nowhere.sqlite3 does not exist"),
     ],
 )
 def test_what_is_missing_is_said(arguments: tuple[str, ...], why: str) -> None:

@@ -96,7 +96,7 @@ def test_directories_of_runs_are_a_sweep(tmp_path: Path) -> None:
         write_files(tmp_path / "sweep" / name, run, relay_lines(run))
     assert [name for name, _, _ in find_runs([tmp_path])] == ["a", "b"]
     with pytest.raises(FileNotFoundError):
-        list(find_runs([tmp_path / "not there"]))
+        list(find_runs([tmp_path / "does not exist"]))
     (tmp_path / "empty").mkdir()
     with pytest.raises(ValueError, match="no logs in"):
         list(find_runs([tmp_path / "empty"]))

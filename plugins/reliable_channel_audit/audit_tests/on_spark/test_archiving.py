@@ -80,5 +80,7 @@ def test_spark_reads_what_was_kept(spark: SparkSession, tmp_path: Path) -> None:
 
 
 def test_other_formats_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"an archive is parquet or delta \(got 'csv'\)"):
+    with pytest.raises(
+        ValueError, match=r"format of an archive must be parquet or delta \(got 'csv'\)"
+    ):
         open_archive(tmp_path, "csv")

@@ -50,9 +50,12 @@ def facts_of_parts(
     replay = Replay(*whose, settle_ms=settle_ms)
     replay.add(opened, None)
     if not (replay.knows_log and replay.has_whole_contents):
-        raise NeedsRowReader("a log of before, or contents that are cut or encrypted")
+        raise NeedsRowReader(
+            "the journal begins with an existing log, or contents in the journal are cut or "
+            "encrypted"
+        )
     if replay.is_in_other_time:
-        raise NeedsRowReader("times in another unit")
+        raise NeedsRowReader("the journal states its times in another unit than milliseconds")
     return FastFacts(whose, _FastReader(life, replay, whose).few())
 
 
@@ -78,7 +81,7 @@ class _FastReader:
         """The facts of which there are few for each participant, once nothing is found."""
         life = self._life
         if life.times.step_back_ms > BACK_MS:
-            raise NeedsRowReader("a clock that went back")
+            raise NeedsRowReader("the clock of the participant went back")
         self._check_hints()
         references = self._check_arrivals() + self._check_own(self._own_content())
         self._check_receptions()
@@ -125,11 +128,13 @@ class _FastReader:
         taken = np.flatnonzero(self._is_taken)
         by_hash = dict(zip(rows_of(wire.message_hash[taken]), taken.tolist(), strict=True))
         if len(by_hash) != len(taken):
-            raise NeedsRowReader("one copy that was taken twice")
+            raise NeedsRowReader("the journal records one copy of a message as taken twice")
         copies = list(map(by_hash.get, rows_of(log.message_hash[self._is_other])))
         found = np.array([-1 if each is None else each for each in copies], np.int64)
         if (found < 0).any() or (wire.line[found] >= log.line[self._is_other]).any():
-            raise NeedsRowReader("in the log, and it did not arrive")
+            raise NeedsRowReader(
+                "a message is in the log, but no copy of the message arrived before"
+            )
         return found
 
     def _check_hints(self) -> None:
@@ -141,9 +146,9 @@ class _FastReader:
         codes = life.messages.message_id[is_known].tolist()
         by_hash = dict(zip(hashes, codes, strict=True))
         if list(map(by_hash.get, hashes)) != codes:
-            raise NeedsRowReader("one hash of two messages")
+            raise NeedsRowReader("two messages have the same hash")
         if any(by_hash.get(hint, code) != code for code, hint in life.messages.hints):
-            raise NeedsRowReader("a retrieval hint of another message")
+            raise NeedsRowReader("a retrieval hint belongs to another message")
 
     def _check_arrivals(self) -> int:
         """What entered the log is what arrived, after what it refers to; returns references."""
@@ -151,7 +156,10 @@ class _FastReader:
         places = np.flatnonzero(self._is_other)
         me = self._life.ids.get(self._whose[1], -1)
         if (log.sender[places] == me).any() or (log.sender[~self._is_other] != me).any():
-            raise NeedsRowReader("an own message that came from others, or the other way round")
+            raise NeedsRowReader(
+                "an own message is logged as another participant's, or another participant's "
+                "message as an own message"
+            )
         _same(messages.message_id[copies], log.message_id[places])
         _same(messages.sender[copies], log.sender[places])
         _same(np.maximum(messages.lamport_timestamp[copies], 0), log.lamport_timestamp[places])
@@ -163,7 +171,9 @@ class _FastReader:
             or (before >= own).any()
             or (log.lamport_timestamp[before] >= log.lamport_timestamp[own]).any()
         ):
-            raise NeedsRowReader("a reference to what was not in the log before")
+            raise NeedsRowReader(
+                "a logged message refers to a message that was not in the log before"
+            )
         return len(references)
 
     def _own_content(self) -> Whole:
@@ -181,9 +191,14 @@ class _FastReader:
         references, of = self._references(own)
         before, entry = self._log_at[references], self._log_at[messages.message_id[own]][of]
         if (before < 0).any() or (before >= entry).any():
-            raise NeedsRowReader("a reference to what was not in the log before")
+            raise NeedsRowReader(
+                "an own message refers to a message without an earlier entry in the log"
+            )
         if (log.line[before] >= wire.line[own][of]).any():
-            raise NeedsRowReader("a reference to what was not in the log before")
+            raise NeedsRowReader(
+                "an own message refers to a message that entered the log after the own message "
+                "was sent"
+            )
         return len(references)
 
     def _check_receptions(self) -> None:
@@ -192,9 +207,14 @@ class _FastReader:
         received_at = _places(received.message_id, len(self._names))
         entry = self._log_at[received.message_id]
         if len(entry) != self._is_other.sum() or (entry < 0).any():
-            raise NeedsRowReader("received, and not in the log; or the other way round")
+            raise NeedsRowReader(
+                "the messages that the application received differ from the other participants' "
+                "messages in the log"
+            )
         if not self._is_other[entry].all() or (log.line[entry] >= received.line).any():
-            raise NeedsRowReader("received, and not in the log before")
+            raise NeedsRowReader(
+                "the application received a message before the message entered the log"
+            )
         nth = np.cumsum(self._is_other) - 1
         copies = self._copies[nth[entry]]
         _same(messages.sender[copies], received.sender)
@@ -203,7 +223,9 @@ class _FastReader:
         references, of = self._references(copies)
         of_others = self._is_other[self._log_at[references]]
         if (received_at[references[of_others]] >= of[of_others]).any():
-            raise NeedsRowReader("received before what it refers to")
+            raise NeedsRowReader(
+                "the application received a message before a message that it refers to"
+            )
 
     def _check_acknowledgements(self) -> None:
         """Each was emitted after a reference to its message, and each that was due was emitted."""
@@ -211,7 +233,7 @@ class _FastReader:
         emitted_at = _places(emitted.message_id, len(self._names))
         entry = self._log_at[emitted.message_id]
         if (entry < 0).any() or (log.line[entry] >= emitted.line).any():
-            raise NeedsRowReader("acknowledged before it was in the log")
+            raise NeedsRowReader("a message was acknowledged before the message entered the log")
         others = np.flatnonzero(self._is_others)
         references, of = self._references(others)
         wire = self._life.wire
@@ -222,36 +244,47 @@ class _FastReader:
         own = ~self._is_other
         since = referred_at[log.message_id[own]]
         if (since < log.line[own]).any():
-            raise NeedsRowReader("referred to before it was in the log")
+            raise NeedsRowReader(
+                "another participant referred to an own message before the message entered the log"
+            )
         if not own[entry].all():
-            raise NeedsRowReader("an acknowledged message of others")
+            raise NeedsRowReader("an acknowledged message is not an own message")
         if (np.bincount(emitted.message_id, minlength=1) > 1).any():
-            raise NeedsRowReader("acknowledged twice")
+            raise NeedsRowReader("an own message was acknowledged twice")
         prover = np.full(len(self._names), -1)
         prover[references[::-1]] = self._life.messages.sender[others][of][::-1]
         is_known = prover[emitted.message_id] >= 0
         if (prover[emitted.message_id] != emitted.acknowledged_by)[is_known].any():
-            raise NeedsRowReader("acknowledged by another than the first that refers to it")
+            raise NeedsRowReader(
+                "the acknowledging participant is not the sender of the first reference to the "
+                "message"
+            )
         by_reference = emitted.source == words.get("causal_history", -1)
         if (referred_at[emitted.message_id] >= emitted.line)[by_reference].any():
-            raise NeedsRowReader("acknowledged by a reference that did not arrive")
+            raise NeedsRowReader(
+                "a message was acknowledged by a causal history that did not arrive"
+            )
         not_emitted = (since < NEVER) & (emitted_at[log.message_id[own]] < 0)
         since_ms = referred_ms[log.message_id[own]][not_emitted]
         # Rows take the time of the first reference in what was heard, which may come later than
         # here, by a clock that went back a little.
         if (since_ms - self._life.times.back_ms + SETTLE_MS <= self._until_ms).any():
-            raise NeedsRowReader("others have it, and no acknowledgement was emitted")
+            raise NeedsRowReader(
+                "other participants have an own message, but no acknowledgement was emitted"
+            )
 
     def _check_repair(self, requests: Counter[str]) -> None:
         asked_ms = np.array([each.at_ms for each in self._life.of(REQUESTED)], np.int64)
         if (np.diff(asked_ms) < 0).any():
-            raise NeedsRowReader("asked by a clock that went back")
+            raise NeedsRowReader("the clock went back between two repair requests")
         most = max(requests.values(), default=0)
         option = self._replay.option
         if option("retrieval_strategy") in SPECIFIED and most > 2 * option(
             "repair_max_request_attempts"
         ):
-            raise NeedsRowReader("asked for often")
+            raise NeedsRowReader(
+                "the participant requested a missing message more often than its options allow"
+            )
 
     def _check_order(self) -> None:
         """Each entry landed behind all before it that belong before it, or `LogOrder` says that it
@@ -290,7 +323,7 @@ class _FastReader:
         for each in map(order.land, entries, *steps):
             assert each is None
         if order.beyond is not None or order.entries != sorted(order.entries):
-            raise NeedsRowReader("a log out of order")
+            raise NeedsRowReader("the entries of the log are out of order")
         return order
 
     def _texts(self, codes: Whole) -> Iterator[str]:
@@ -299,7 +332,7 @@ class _FastReader:
     def _heard(self) -> Iterator[HeardSender]:
         senders = self._life.messages.sender[self._is_heard]
         if len(counts := _counted(senders)) > MAX_SENDERS:
-            raise NeedsRowReader("many senders")
+            raise NeedsRowReader("the journal has too many senders for the column reader")
         taken = np.flatnonzero(self._is_taken)
         wire, messages = self._life.wire, self._life.messages
         # Of equal timestamps the one that came first counts, as with rows.
@@ -339,7 +372,7 @@ class _FastReader:
         senders = messages.sender[at]
         firsts = list(_counted(senders))
         if len(firsts) > MAX_LAGS:
-            raise NeedsRowReader("many senders")
+            raise NeedsRowReader("the journal has too many senders for the column reader")
         places = wire.message_hash[at, :8].copy().view(">u8")[:, 0].astype(np.uint64)
         order = np.lexsort((places, senders))
         at, senders, places = at[order], senders[order], places[order]
@@ -348,7 +381,9 @@ class _FastReader:
             end = int(np.searchsorted(senders, sender, side="right"))
             last = begin + LAGS_OF_A_SENDER
             if last < end and places[last - 1] == places[last]:
-                raise NeedsRowReader("copies of which it matters which one came first")
+                raise NeedsRowReader(
+                    "two copies arrived together, and the result depends on which copy came first"
+                )
             chosen = at[begin : min(end, last)]
             lags = wire.at_ms[chosen] - wire.timestamp_ns[chosen] // 1_000_000
             hashes = rows_of(wire.message_hash[chosen])
@@ -367,7 +402,7 @@ def _places(codes: Whole, count: int) -> Whole:
     found = np.full(count, -1)
     found[codes] = np.arange(len(codes))
     if (found[codes] != np.arange(len(codes))).any():
-        raise NeedsRowReader("one message twice")
+        raise NeedsRowReader("the journal lists one message twice")
     return found
 
 
@@ -391,7 +426,7 @@ def _landing(ranks: Whole) -> Whole:
 
 def _same(one: Array, other: Array) -> None:
     if not np.array_equal(one, other):
-        raise NeedsRowReader("another message than arrived")
+        raise NeedsRowReader("a logged or received message differs from the message that arrived")
 
 
 def _counted(codes: Whole) -> dict[int, int]:

@@ -120,7 +120,7 @@ def gathered_part(path: Path, known: Known) -> Gathered:
         at_ms = [line_of(opened).at_ms or 0]
         for block in blocks_of(file, 1):
             if not EXTRAORDINARY.isdisjoint(block.by_event):
-                raise NeedsRowReader("an extraordinary event")
+                raise NeedsRowReader("the journal has an event that only the row reader can judge")
             at_ms += block.at_ms
             columns["log"].append(_log(block.lines(LOGGED), ids))
             columns["wire"].append(_wire(block.wire, words))
@@ -132,7 +132,7 @@ def gathered_part(path: Path, known: Known) -> Gathered:
         payloads.decode()
     times_ms = np.array(at_ms, np.int64)
     if times_ms.min() < -MAX_MS or times_ms.max() > MAX_MS:
-        raise NeedsRowReader("a time that is none")
+        raise NeedsRowReader("the time of a line is out of range")
     tables = {name: _joined(parts) for name, parts in columns.items()}
     tables["messages"] = _joined(payloads.messages)
     tables["received"] = tables["received"]._replace(
@@ -160,10 +160,12 @@ def joined(participant: Participant, parts: Sequence[Gathered]) -> tuple[Noted, 
         reading = Reading(participant.channel_id, participant.participant_id)
         noted = lives.noted(part.path, 1, reading.line(part.opened))
         if noted.line.event != (CONTINUED if nth else OPENED) or noted.life:
-            raise NeedsRowReader("not the beginning of a journal, or of the next part of it")
+            raise NeedsRowReader(
+                "the first line of the file does not begin a journal or the next part of a journal"
+            )
         first = first or noted
     if first is None:
-        raise NeedsRowReader("no journal")
+        raise NeedsRowReader("the participant has no journal")
     if len(parts) == 1:
         return first, parts[0]
     firsts = np.cumsum([0, *(part.lines for part in parts)]).tolist()
@@ -252,14 +254,14 @@ def _log(lines: Lines, ids: Ids) -> Log:
         *("lamport_timestamp", "position", "evicted", "at_ms"),
     )
     if any(outcomes) or any(lost) or any(missing) or any(hints):
-        raise NeedsRowReader("restored, or with messages that were declared lost")
+        raise NeedsRowReader("messages were restored or declared lost")
     contents, message_ids, senders, lamport_timestamps, positions, evicted, at_ms = columns
     own = np.array([each is not None for each in first], bool)
     if (own == np.array([bool(each) for each in hashes], bool)).any():
-        raise NeedsRowReader("neither an own message nor one of others, or both")
+        raise NeedsRowReader("a log entry has both a segment id and a message hash, or lacks both")
     of_own = [each for each in first if each is not None]
     if of_own != [*compress(message_ids, own.tolist())]:
-        raise NeedsRowReader("a payload of several messages")
+        raise NeedsRowReader("a payload has several segments")
     segments = np.full(len(first), -1, np.int64)
     segments[own] = ids.codes(of_own)
     message_hashes = np.zeros((len(first), DIGEST_BYTES), np.uint8)
@@ -283,9 +285,11 @@ def _wire(lines: Lines, words: Ids) -> Wire:
         "event", "outcome", "source", "timestamp_ns", "message_hash", "content_sha256", "at_ms"
     )
     if any(contents) or not all(hashes):
-        raise NeedsRowReader("a message without its hash, or with another")
+        raise NeedsRowReader(
+            "a message on the wire has no hash, or has a hash of its content beside the bytes"
+        )
     if NOT_GIVEN in timestamps:
-        raise NeedsRowReader("a timestamp that stands for none here")
+        raise NeedsRowReader("a timestamp has the number that stands for a missing timestamp")
     is_in = np.array([event == WIRE_IN for event in events], bool)
     found = np.full(len(events), -1, np.int64)
     came = [outcome for outcome, event in zip(outcomes, events, strict=True) if event == WIRE_IN]
@@ -342,5 +346,5 @@ def _hashes(texts: Sequence[str]) -> Array:
 def _all(values: Sequence[T | None]) -> Sequence[T]:
     """Values none of which is missing."""
     if None in values:
-        raise NeedsRowReader("a line without a value that others of its kind have")
+        raise NeedsRowReader("a line lacks a value that other lines of its event have")
     return cast("Sequence[T]", values)

@@ -98,7 +98,7 @@ def messages_of(
     """
     starts = np.cumsum(unpacked.counts) - unpacked.counts
     if unpacked.is_value[wire].any():
-        raise NeedsRowReader("a value on the wire")
+        raise NeedsRowReader("a message on the wire is packed as a value")
     counts = unpacked.counts[wire]
     uses = unpacked.uses[ramps(starts[wire], counts)]
     is_used = np.zeros(len(unpacked.sizes), bool)
@@ -115,7 +115,7 @@ def messages_of(
     used, places = np.flatnonzero(is_used), (np.cumsum(is_used) - 1)[uses]
     found = fields(pieces.data, pieces.begins[used], pieces.ends[used])
     if not TAGS.issuperset(np.unique(found.tag).tolist()):
-        raise NeedsRowReader("an unknown field")
+        raise NeedsRowReader("a message has an unknown field")
     decoded = _Decoded(pieces, found, ids)
     sizes = np.bincount(
         np.repeat(np.arange(len(wire)), counts), weights=unpacked.sizes[uses], minlength=len(wire)
@@ -163,7 +163,7 @@ class _Decoded:
         for each in self._values(at):
             filled = np.bitwise_count(np.frombuffer(each, np.uint8)).sum()
             if filled and filled >= MAX_FILL * 8 * len(each) - 1:  # roundings do not matter
-                raise NeedsRowReader("a bloom filter that has everything")
+                raise NeedsRowReader("a bloom filter has nearly all bits set")
         self._others()
 
     def _values(self, at: Whole) -> list[bytes]:
@@ -181,7 +181,7 @@ class _Decoded:
             len(np.unique(inner.owner * 4 + (inner.tag >> 3 & 3))) != len(inner.tag)
             or not np.isin(inner.tag, (ENTRY_ID, ENTRY_HINT, ENTRY_SENDER)).all()
         ):
-            raise NeedsRowReader("an entry with other fields")
+            raise NeedsRowReader("an entry of a message has unknown or repeated fields")
         text, ends = self._text, inner.begin + inner.value
         values = [text[a:b] for a, b in zip(inner.begin.tolist(), ends.tolist(), strict=True)]
         is_name = inner.tag != ENTRY_HINT
@@ -211,7 +211,7 @@ class _Decoded:
                 try:
                     kind.FromString(each)
                 except DecodeError as error:
-                    raise NeedsRowReader("a field that cannot be read") from error
+                    raise NeedsRowReader("a field of a message cannot be read") from error
 
 
 def _put_together(decoded: _Decoded, rows: Whole, owner: Whole, sizes: Whole) -> Messages:
@@ -226,7 +226,7 @@ def _put_together(decoded: _Decoded, rows: Whole, owner: Whole, sizes: Whole) ->
 
     for tag in ONCE:
         if (np.bincount(owner[tags == tag], minlength=count) > 1).any():
-            raise NeedsRowReader("a field twice")
+            raise NeedsRowReader("a message has a field twice that may occur once")
     value = decoded.found.value
     field = one(CONTENT, np.arange(len(value)), -1)
     digests = decoded.sha256[field]
@@ -247,7 +247,7 @@ def _put_together(decoded: _Decoded, rows: Whole, owner: Whole, sizes: Whole) ->
         or (sender < 0).any()
         or (message_id < 0).any()
     ):
-        raise NeedsRowReader("not a message, or one without sender or id")
+        raise NeedsRowReader("the bytes are no SDS message, or the message lacks a sender or id")
     references = decoded.code[rows[is_reference]]
     bloom = one(BLOOM, value, 0)
     return Messages(
@@ -276,10 +276,12 @@ def _contents(
     places = np.minimum(places, len(used) - 1)
     if len(values):
         if not len(used) or (used[places] != of_piece[values]).any() or (each[places] != 1).any():
-            raise NeedsRowReader("the value of something that did not come")
+            raise NeedsRowReader(
+                "a received value belongs to a message that did not arrive, or arrived twice"
+            )
         rows = firsts[places]
         if (decoded.found.tag[rows] != CONTENT).any():
-            raise NeedsRowReader("the value of another field")
+            raise NeedsRowReader("a received value belongs to another field than the content")
         digests[values] = decoded.sha256[rows]
     for place in np.flatnonzero(~is_value).tolist():
         text = int(received[place])
@@ -295,9 +297,9 @@ def _names(values: Sequence[bytes], longest: int) -> list[str]:
     try:
         known = {each: each.decode() for each in set(values)}
     except UnicodeDecodeError as error:
-        raise NeedsRowReader("not UTF-8") from error
+        raise NeedsRowReader("an id is not UTF-8") from error
     if any(len(each) > longest for each in known.values()):
-        raise NeedsRowReader("a long id")
+        raise NeedsRowReader("an id is longer than allowed")
     return list(map(known.__getitem__, values))
 
 

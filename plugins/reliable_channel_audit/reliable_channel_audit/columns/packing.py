@@ -78,12 +78,12 @@ def unpacked(texts: Sequence[str]) -> Unpacked:
     """
     joined = " ".join(texts)
     if not joined.isascii():
-        raise NeedsRowReader("not a token")
+        raise NeedsRowReader("a packed text is not ASCII")
     data = np.frombuffer(joined.encode(), np.uint8)
     spaces = np.flatnonzero(data == _SPACE)
     begins, ends = np.append(0, spaces + 1), np.append(spaces, len(data))
     if (begins >= ends).any():
-        raise NeedsRowReader("not a token")
+        raise NeedsRowReader("a packed text has an empty token")
     text_begins = np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)) + 1)
     text_of = np.searchsorted(text_begins, begins, side="right")
     equals = np.append(np.flatnonzero(data == _EQUALS), len(data))
@@ -92,13 +92,13 @@ def unpacked(texts: Sequence[str]) -> Unpacked:
     names = begins[defined], signs[defined]
     values = signs[defined] + 1, ends[defined]
     if (values[0] >= values[1]).any():
-        raise NeedsRowReader("an empty piece")
+        raise NeedsRowReader("a packed piece is empty")
     has_name = np.flatnonzero(names[0] < names[1])
     numbers = _numbers(data, names[0][has_name], names[1][has_name])
     table = _table(numbers, has_name)
     definitions = _Definitions(joined, data, names, values)
     if (definitions.sizes <= 0).any():
-        raise NeedsRowReader("an empty piece")
+        raise NeedsRowReader("a packed piece has no bytes")
     tokens = _Tokens(data, begins, ends, text_of, defined)
     return _resolved(tokens, table, definitions, len(texts))
 
@@ -123,7 +123,7 @@ def _resolved(tokens: _Tokens, table: Whole, definitions: _Definitions, texts: i
     of_value = is_number & (data[begins] == _TILDE)
     at = np.flatnonzero(of_value)
     if (np.bincount(text_of, minlength=texts)[text_of[at]] != 1).any():
-        raise NeedsRowReader("a value among other bytes")
+        raise NeedsRowReader("a packed text has a value among other bytes")
     is_value = np.zeros(texts, bool)
     is_value[text_of[at]] = True
     dashes = np.append(np.flatnonzero(data == _DASH), len(data))
@@ -133,16 +133,16 @@ def _resolved(tokens: _Tokens, table: Whole, definitions: _Definitions, texts: i
     at = np.flatnonzero(is_number & (middle < ends))
     last = _numbers(data, middle[at] + 1, ends[at])
     if of_value[at].any() or (last <= firsts[at]).any() or (last >= len(table)).any():
-        raise NeedsRowReader("a range of fields that are not all there")
+        raise NeedsRowReader("a packed text names a range of fields, of which some are missing")
     lengths[at] = last - firsts[at] + 1
     uses = ramps(firsts, lengths)
     by_number = np.repeat(is_number, lengths)
     if (uses[by_number] >= len(table)).any():
-        raise NeedsRowReader("refers to a line that could not be read")
+        raise NeedsRowReader("a packed text refers to a line that could not be read")
     uses[by_number] = table[uses[by_number]]
     used_at = np.repeat(np.arange(count), lengths)
     if (uses < 0).any() or (defined[uses] > used_at).any():
-        raise NeedsRowReader("refers to a line that could not be read")
+        raise NeedsRowReader("a packed text refers to a line that could not be read")
     counts = np.bincount(text_of, weights=lengths, minlength=texts).astype(np.int64)
     return Unpacked(definitions.decoded, definitions.sizes, uses, counts, is_value)
 
@@ -150,11 +150,13 @@ def _resolved(tokens: _Tokens, table: Whole, definitions: _Definitions, texts: i
 def _table(numbers: Whole, pieces: Whole) -> Whole:
     """Pieces by number; -1 where there is none."""
     if len(numbers) > MAX_PIECES or (numbers > 4 * MAX_PIECES).any():
-        raise NeedsRowReader("too many fields, or too large a number of one")
+        raise NeedsRowReader(
+            "packed texts define too many fields, or a field has too large a number"
+        )
     table = np.full(int(numbers.max()) + 1 if len(numbers) else 0, -1, np.int64)
     table[numbers] = pieces
     if (table[numbers] != pieces).any():
-        raise NeedsRowReader("a number for two fields")
+        raise NeedsRowReader("packed texts give two fields the same number")
     return table
 
 
@@ -162,15 +164,15 @@ def _numbers(data: Bytes, begins: Whole, ends: Whole) -> Whole:
     """Numbers that are written as no other text is."""
     sizes = ends - begins
     if len(sizes) and (sizes.min() < 1 or sizes.max() > MAX_DIGITS):
-        raise NeedsRowReader("not a number, or a large one")
+        raise NeedsRowReader("the number of a packed field has no digits or too many digits")
     if ((data[begins] == _ZERO) & (sizes > 1)).any():
-        raise NeedsRowReader("a number that is written otherwise")
+        raise NeedsRowReader("the number of a packed field begins with 0")
     found = np.zeros(len(sizes), np.int64)
     for nth in range(int(sizes.max(initial=0))):
         at = np.flatnonzero(sizes > nth)
         digits = data[begins[at] + nth].astype(np.int64) - _ZERO
         if ((digits < 0) | (digits > 9)).any():
-            raise NeedsRowReader("not a number")
+            raise NeedsRowReader("the number of a packed field has other characters than digits")
         found[at] = 10 * found[at] + digits
     return found
 
@@ -199,7 +201,9 @@ class _Definitions:
             if "^" in (text := joined[begin:end]):
                 base, _, self._flips[piece] = text.rpartition("^")
                 if base not in numbered:
-                    raise NeedsRowReader("refers to a line that could not be read")
+                    raise NeedsRowReader(
+                        "a packed difference refers to a line that could not be read"
+                    )
                 self._base[piece] = numbered[base]
                 self.sizes[piece] = self.sizes[numbered[base]]
             if name < name_end:
@@ -235,12 +239,12 @@ class _Definitions:
         joined = self._data[np.cumsum(edges[:-1], dtype=np.int8).view(bool)]
         sign = joined == _EQUALS
         if int(sign.sum()) != int(padding.sum()) or ((ends - begins) % 4).any():
-            raise NeedsRowReader("not base64")
+            raise NeedsRowReader("a packed piece is not base64")
         joined[sign] = _FILLED
         try:
             text = a2b_base64(joined.tobytes(), strict_mode=True)
         except ValueError as error:
-            raise NeedsRowReader("not base64") from error
+            raise NeedsRowReader("a packed piece is not base64") from error
         sizes = (ends - begins) // 4 * 3
         placed = np.zeros(len(self.sizes), np.int64)
         placed[at] = np.cumsum(sizes) - sizes
@@ -255,9 +259,9 @@ def _flipped(base: bytes | Bytes, packed: str) -> Bytes:
         flips = a2b_base64(packed, strict_mode=True)
         bits = zlib.decompressobj().decompress(flips, len(base) + 1)
     except (ValueError, zlib.error) as error:
-        raise NeedsRowReader("not a difference") from error
+        raise NeedsRowReader("a packed piece is not a compressed difference") from error
     if len(bits) != len(base):
-        raise NeedsRowReader("a difference of another length")
+        raise NeedsRowReader("a packed difference is not as long as its base")
     return np.frombuffer(base, np.uint8) ^ np.frombuffer(bits, np.uint8)
 
 

@@ -88,7 +88,7 @@ def blocks_of(file: IO[bytes], first: int) -> Iterator[Block]:
     while read := file.read(BLOCK_BYTES):
         rest = file.readline(longest)
         if len(rest) == longest:
-            raise NeedsRowReader("a long line")
+            raise NeedsRowReader("a line of the journal is too long for the column reader")
         rows = _rows(read + rest)
         fresh = [place for place, row in enumerate(rows) if row.fresh]
         for begin, end in pairwise([0, *fresh, len(rows)]):
@@ -101,14 +101,14 @@ def _rows(block: bytes) -> list[Json]:
     try:
         rows = all_json_of(block)
     except (ValueError, RecursionError) as error:
-        raise NeedsRowReader("a line that cannot be read") from error
+        raise NeedsRowReader("a line of the journal is not JSON") from error
     # Where all lines begin and end with braces none goes on in the next one.
     data = np.frombuffer(block, np.uint8)
     ends = np.flatnonzero(data == _LINE_END)
     inner = ends[:-1] if block.endswith(b"\n") else ends
     is_whole = (data[inner - 1] == _CLOSED).all() and (data[inner + 1] == _OPENED).all()
     if not is_whole or data[0] != _OPENED or len(inner) != len(rows) - 1:
-        raise NeedsRowReader("a line that cannot be read")
+        raise NeedsRowReader("a line of the journal is not one JSON object")
     if not block.isascii():
         _utf8(block)
     return rows
@@ -121,23 +121,23 @@ def hashed(texts: Sequence[str]) -> bytes:
         NeedsRowReader: something else.
     """
     if set(map(len, texts)) - {HASH_DIGITS}:
-        raise NeedsRowReader("not a hash")
+        raise NeedsRowReader("a hash has a wrong number of digits")
     try:
         found = bytes.fromhex("".join(texts))
     except ValueError as error:
-        raise NeedsRowReader("not a hash") from error
+        raise NeedsRowReader("a hash has other characters than hexadecimal digits") from error
     if 2 * len(found) != HASH_DIGITS * len(texts):
-        raise NeedsRowReader("not a hash")
+        raise NeedsRowReader("a hash has other characters than hexadecimal digits")
     return found
 
 
 def _block(rows: list[Json], first: int) -> Block:
     names, redelivered, packed, plain, at_ms = Lines(_NOWHERE, rows).columns(*_COMMON)
     if any(redelivered):
-        raise NeedsRowReader("received again")
+        raise NeedsRowReader("the application received a message again after a restart")
     numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
     if not numbers.keys() <= KNOWN or OPENED in numbers:
-        raise NeedsRowReader("an unknown event, or another session")
+        raise NeedsRowReader("the journal has an unknown event, or begins another session")
     events = np.fromiter(map(numbers.__getitem__, names), np.int64, len(rows))
     by_event = {
         name: Lines(first + places, [rows[place] for place in places.tolist()])
@@ -151,7 +151,7 @@ def _block(rows: list[Json], first: int) -> Block:
     is_wire = np.isin(events, [numbers.get(WIRE_IN, -1), numbers.get(WIRE_OUT, -1)])
     is_received = events == numbers.get(RECEIVED, -1)
     if not carries[is_wire | is_received].all():
-        raise NeedsRowReader("a line without the bytes that it is about")
+        raise NeedsRowReader("a line lacks the bytes of its message")
     places = np.flatnonzero(is_wire)
     wire = Lines(first + places, [rows[place] for place in places.tolist()])
     texts = Texts(
@@ -185,7 +185,7 @@ class Payloads:
             self.decode()
         self._waiting.append(texts)
         if sum(len(each.is_wire) for each in self._waiting) > MAX_RANGE:
-            raise NeedsRowReader("many lines that need each other")
+            raise NeedsRowReader("too many lines of the journal refer to each other")
         if not any(each.packed for each in self._waiting):
             self.decode()
 
@@ -218,10 +218,10 @@ class Payloads:
 def _unpacked(texts: list[str], payloads: list[bytes]) -> Unpacked:
     """The bytes of lines, which are all packed or all as they are."""
     if texts and payloads:
-        raise NeedsRowReader("packed bytes beside others")
+        raise NeedsRowReader("one block has packed bytes and plain bytes")
     found = unpacked(texts) if texts else whole(payloads)
     if (found.bytes_of() > MAX_MESSAGE_BYTES).any():
-        raise NeedsRowReader("a long payload")
+        raise NeedsRowReader("a payload is longer than a Waku message")
     return found
 
 
@@ -230,4 +230,4 @@ def _utf8(block: bytes) -> None:
     try:
         block.decode()
     except UnicodeDecodeError as error:
-        raise NeedsRowReader("not UTF-8") from error
+        raise NeedsRowReader("a line of the journal is not UTF-8") from error

@@ -51,14 +51,14 @@ def fields(data: Bytes, begins: Whole, ends: Whole) -> Fields:
     steps: list[Fields] = []
     while len(at):
         if len(steps) >= MAX_STEPS:
-            raise NeedsRowReader("many fields")
+            raise NeedsRowReader("a message has too many fields")
         tag, at = varints(data, at)
         value, at = varints(data, at)
         kind = tag & 7
         is_bytes = kind == _LENGTH_DELIMITED
         end = at + np.where(is_bytes, np.minimum(value, len(data)), 0)
         if (end > ends[owner]).any() or not (is_bytes | (kind == _VARINT)).all():
-            raise NeedsRowReader("not protobuf, or other kinds of fields")
+            raise NeedsRowReader("the bytes are not protobuf, or have fields of another wire type")
         steps.append(Fields(owner, tag, value, at))
         goes_on = end < ends[owner]
         owner, at = owner[goes_on], end[goes_on]
@@ -87,10 +87,10 @@ def varints(data: Bytes, at: Whole) -> tuple[Whole, Whole]:
         value[longer] |= (byte & 0x7F) << (7 * length)
         end[longer] += 1
         if not byte.all():
-            raise NeedsRowReader("a number with more bytes than it needs")
+            raise NeedsRowReader("a number is not in its shortest form")
         longer = longer[byte >= 0x80]
     if len(longer):
-        raise NeedsRowReader("a number beyond 63 bits")
+        raise NeedsRowReader("a number has more than 63 bits")
     return value, end
 
 

@@ -26,22 +26,32 @@ def register(app: typer.Typer) -> None:
 
 
 def archive(
-    to: Annotated[Path, typer.Option("--to", metavar="DIRECTORY", help="Folder for the files.")],
+    to: Annotated[
+        Path, typer.Option("--to", metavar="DIRECTORY", help="Folder for the files of the archive.")
+    ],
     source: Source = None,
     form: Annotated[
-        str, typer.Option("--format", help="parquet, or delta (needs `deltalake`).")
+        str,
+        typer.Option(
+            "--format", help="Format of the archive: parquet, or delta (needs `deltalake`)."
+        ),
     ] = "parquet",
     network: Network = None,
     channel_id: Annotated[
         str | None,
         typer.Option(
-            "--channel-id", "--channel", metavar="ID", help="Id of the channel with this topic."
+            "--channel-id",
+            "--channel",
+            metavar="ID",
+            help="Id of the channel that uses the content topic.",
         ),
     ] = None,
     content_topic: ContentTopic = None,
     hours: Hours = None,
     config: Config = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the counts as JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the counts of archived messages as JSON.")
+    ] = False,
 ) -> None:
     """Archive the content of a Store as files, each message once.
 

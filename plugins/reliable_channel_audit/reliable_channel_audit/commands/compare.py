@@ -27,15 +27,24 @@ def register(app: typer.Typer) -> None:
 def compare(
     logs: Annotated[
         list[Path],
-        typer.Argument(help="Logs or journals: a directory for each run, or one of such."),
+        typer.Argument(
+            help="Logs or journals: a directory for each run, or one directory with all runs."
+        ),
     ],
     settle_ms: Annotated[
-        int, typer.Option(min=0, help="Messages of the last time span are ignored (ms).")
+        int,
+        typer.Option(min=0, help="Time span at the end of a run whose messages are ignored (ms)."),
     ] = SETTLE_MS,
     difference: Annotated[
-        bool, typer.Option("--difference", help="Show every figure of two runs, and the change.")
+        bool,
+        typer.Option(
+            "--difference",
+            help="Compare two runs: print every figure of both runs, and the change.",
+        ),
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print all figures of the runs as JSON.")
+    ] = False,
 ) -> None:
     """Compare delivery rate, latency, holes and repairs of runs, scenarios and implementations.
 
@@ -49,7 +58,7 @@ def compare(
     found = list(find_runs(logs))
     if difference and len(found) != 2:
         raise typer.BadParameter(
-            f"a difference is of two runs (got {len(found)})", param_hint="--difference"
+            f"a difference compares two runs (got {len(found)})", param_hint="--difference"
         )
     runs = []
     with Status("reading", console=err) as status:

@@ -24,17 +24,26 @@ def register(app: typer.Typer) -> None:
 
 
 def ingest(
-    paths: Annotated[list[Path], typer.Argument(help="Journals, or directories of them.")],
-    to: Annotated[Path, typer.Option("--to", metavar="DIRECTORY", help="Folder for the tables.")],
+    paths: Annotated[list[Path], typer.Argument(help="Journals, or directories of journals.")],
+    to: Annotated[
+        Path,
+        typer.Option(
+            "--to", metavar="DIRECTORY", help="Folder for the tables that the command writes."
+        ),
+    ],
     settle_ms: Annotated[
         int | None,
         typer.Option(
             min=0,
-            help="Time that a message may be on its way (ms). Default: the time of a retry and a "
-            "repair, by the options of the participants.",
+            help=(
+                "Time that a message may be on its way (ms). Default: the time of a retry "
+                "and a repair, from the options of the participants."
+            ),
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the run as JSON.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the outcome of the command as JSON.")
+    ] = False,
 ) -> None:
     """Convert closed journals to Parquet files, and judge them together with the open ones.
 

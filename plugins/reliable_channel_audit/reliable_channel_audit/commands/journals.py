@@ -35,7 +35,7 @@ def register(app: typer.Typer) -> None:
 
 
 def journals(
-    paths: Annotated[list[Path], typer.Argument(help="Journals, or directories of them.")],
+    paths: Annotated[list[Path], typer.Argument(help="Journals, or directories of journals.")],
     report: Annotated[
         Path | None,
         typer.Option(
@@ -46,52 +46,76 @@ def journals(
         int | None,
         typer.Option(
             min=0,
-            help="How long something may be on its way (ms); by default as long as a retry and a "
-            "repair take by the options of the participants.",
+            help=(
+                "Time that a message may be on its way (ms). Default: the time of a retry "
+                "and a repair, from the options of the participants."
+            ),
         ),
     ] = None,
     message: Annotated[
         str | None,
         typer.Option(
             metavar="ID",
-            help="Show the life of a message across all journals instead; 8 characters will do.",
+            help=(
+                "Show the life of one message across all journals instead of a verdict. The "
+                "first 8 characters of the message id are enough."
+            ),
         ),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print all findings, or live each report, as JSON.")
+        bool, typer.Option("--json", help="Print all findings as JSON, or with --live each report.")
     ] = False,
     live: Annotated[
         bool, typer.Option("--live", help="Judge journals while they grow, in this process.")
     ] = False,
     patience_s: Annotated[
-        float, typer.Option(min=1, help="Live: seconds until what is open is an alarm.")
+        float,
+        typer.Option(
+            min=1,
+            help="With --live: seconds until an open question about a message becomes an alarm.",
+        ),
     ] = PATIENCE_MS / 1000,
     every_s: Annotated[
-        float, typer.Option(min=0.1, help="Live: seconds between two looks at the journals.")
+        float,
+        typer.Option(min=0.1, help="With --live: seconds between two readings of the journals."),
     ] = 2.0,
     window: Annotated[
-        int, typer.Option(min=100, help="Live: messages that are judged together.")
+        int, typer.Option(min=100, help="With --live: number of messages that are judged together.")
     ] = WINDOW,
     listen: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Live: serve /metrics for Prometheus.")
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT",
+            help="With --live: address at which to serve /metrics for Prometheus.",
+        ),
     ] = None,
     webhook: Annotated[
-        str | None, typer.Option(metavar="URL", help="Live: POST each report as JSON.")
+        str | None,
+        typer.Option(
+            metavar="URL", help="With --live: URL to which each report is sent as JSON (POST)."
+        ),
     ] = None,
     dag: Annotated[
-        bool, typer.Option("--dag", help="Report: add the causal DAG, read from the lines.")
+        bool,
+        typer.Option(
+            "--dag", help="With --out: add the causal DAG to the report, read from the journals."
+        ),
     ] = False,
     master: Annotated[
-        str | None, typer.Option(help=f"Report: read on Spark. {MASTER_HELP}")
+        str | None, typer.Option(help=f"With --out: judge on Spark. {MASTER_HELP}")
     ] = None,
-    remote: Annotated[str | None, typer.Option(help=f"Report: {REMOTE_HELP}")] = None,
+    remote: Annotated[
+        str | None, typer.Option(help=f"With --out: judge on Spark Connect. {REMOTE_HELP}")
+    ] = None,
     conf: Conf = None,
     partitions: Annotated[
         int | None,
-        typer.Option(min=1, help="Report: tasks of Spark that read; at most 64 by default."),
+        typer.Option(
+            min=1, help="With --out: number of Spark tasks that read journals. Default: at most 64."
+        ),
     ] = None,
     spark_log: Annotated[
-        bool, typer.Option("--spark-log", help="Report: print all that Spark and Java log.")
+        bool, typer.Option("--spark-log", help="With --out: print the whole log of Spark and Java.")
     ] = False,
 ) -> None:
     """Check from journals whether a channel kept its promises, and print the verdict.
@@ -123,7 +147,9 @@ def journals(
     page = None
     if report is None:
         if (master, remote, conf, partitions) != (None,) * 4 or dag or spark_log:
-            raise typer.BadParameter("needed by flags of reports", param_hint="--out")
+            raise typer.BadParameter(
+                "a flag of reports needs `--out`, the directory of the report", param_hint="--out"
+            )
         found, shown = _checked(paths, settle_ms)
     else:
         found, shown, page = _reported(

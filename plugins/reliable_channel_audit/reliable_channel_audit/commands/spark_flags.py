@@ -9,7 +9,7 @@ REMOTE_HELP: Final = "A server of Spark Connect, sc://host:15002."
 Conf = Annotated[
     list[str] | None,
     typer.Option(
-        "--conf", metavar="NAME=VALUE", help="A setting of Spark, as spark.executor.memory=4g."
+        "--conf", metavar="NAME=VALUE", help="Setting of Spark, such as spark.executor.memory=4g."
     ),
 ]
 
@@ -25,7 +25,7 @@ def settings(given: list[str] | None) -> dict[str, str]:
         name, equals, value = text.partition("=")
         if not equals or not name.startswith("spark."):
             raise typer.BadParameter(
-                f"{text!r} is no setting of Spark; give spark.executor.memory=4g, for example",
+                f"{text!r} is not a setting of Spark; write for example spark.executor.memory=4g",
                 param_hint="--conf",
             )
         found[name] = value

@@ -37,7 +37,7 @@ def store(
     ] = None,
     content_topic: ContentTopic = None,
     encryption: Annotated[
-        str | None, typer.Option(metavar="URL", help="Encryption of the payloads.")
+        str | None, typer.Option(metavar="URL", help="Encryption of the payloads in the Store.")
     ] = None,
     hours: Hours = None,
     settle_ms: Annotated[
@@ -45,13 +45,13 @@ def store(
     ] = SETTLE_MS,
     silent_minutes: Annotated[
         float | None,
-        typer.Option(min=0, help="Report senders without a stored message for this time."),
+        typer.Option(min=0, help="Time without a stored message after which a sender is reported."),
     ] = None,
     max_messages: Annotated[
-        int, typer.Option(min=1, help="Maximum number of messages of a sender in ten minutes.")
+        int, typer.Option(min=1, help="Maximum number of messages of each sender in ten minutes.")
     ] = 100,
     config: Config = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all findings as JSON.")] = False,
 ) -> None:
     """Print facts about a channel from a Store alone, without any journal.
 

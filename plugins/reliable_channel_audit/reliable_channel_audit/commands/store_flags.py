@@ -15,17 +15,22 @@ _HOUR_NS: Final = 3_600_000_000_000
 Source = Annotated[
     list[str] | None,
     typer.Argument(
-        help="Nodes (REST or multiaddresses, enrtree://…), or the database of one: a file, or "
-        "postgresql://…"
+        help=(
+            "Nodes (REST address, multiaddress or enrtree://…), or the database of one node: "
+            "a file, or postgresql://…"
+        )
     ),
 ]
 Network = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Named network. Its nodes are queried.")
+    str | None, typer.Option(metavar="NAME", help="Named network, whose nodes are queried.")
 ]
 ContentTopic = Annotated[
-    str | None, typer.Option(metavar="TOPIC", help="Content topic. Default: that of the channel.")
+    str | None,
+    typer.Option(metavar="TOPIC", help="Content topic. Default: the content topic of the channel."),
 ]
-Hours = Annotated[float | None, typer.Option(min=0, help="Read only the newest hours.")]
+Hours = Annotated[
+    float | None, typer.Option(min=0, help="Number of newest hours that are read from the Store.")
+]
 Config = Annotated[
     Path | None, typer.Option(metavar="FILE", help="TOML file with a table [channel].")
 ]

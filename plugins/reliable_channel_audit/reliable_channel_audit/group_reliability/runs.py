@@ -61,10 +61,12 @@ def find_runs(paths: Iterable[Path]) -> Iterator[tuple[str, list[Path], dict[str
     """
     for path in paths:
         if not path.exists():
-            raise FileNotFoundError(f"{path} is not there; give logs, or directories of them")
+            raise FileNotFoundError(f"{path} does not exist; give logs, or directories of logs")
         found = list(_runs_in(path))
         if not found:
-            raise ValueError(f"no logs in {path}; looked for {', '.join(_KINDS)}, also packed")
+            raise ValueError(
+                f"no logs in {path}; the command looked for {', '.join(_KINDS)}, also packed"
+            )
         yield from found
 
 

@@ -165,7 +165,7 @@ def lines_of(stretch: Stretch) -> Iterator[Line]:
 def _position(offset: Offset, family: str) -> Position | None:
     values = offset.get(family)
     if isinstance(values, int):
-        raise ValueError("the checkpoint is of an earlier version; begin another one")
+        raise ValueError("an earlier version wrote the checkpoint; begin another checkpoint")
     return None if values is None else Position(*values)
 
 

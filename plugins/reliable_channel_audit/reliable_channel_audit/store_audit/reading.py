@@ -92,11 +92,13 @@ def source_of(given: Mapping[str, Any]) -> Database | Transport:
     node = given.get("node") or []
     nodes = [node] if isinstance(node, str) else node
     if not nodes and "network" not in given:
-        raise ValueError("give a node, a database, or --network")
+        raise ValueError("the command needs a node, a database, or --network")
     if len(nodes) == 1 and is_database(nodes[0]):
         return database(nodes[0])
     if not content_topics(given):
-        raise ValueError("a node is asked for one content topic: give --channel or --content-topic")
+        raise ValueError(
+            "the command queries a node for one content topic; give --channel or --content-topic"
+        )
     return topic_transport(given, READER_ID)
 
 

@@ -202,7 +202,7 @@ def read_part(participant: Participant, path: Path, known: Known) -> ReadPart:
             part = gathered_part(path, known)
             line = Reading(participant.channel_id, participant.participant_id).line(part.opened)
             if line.event != OPENED:
-                raise NeedsRowReader("not the beginning of a journal")
+                raise NeedsRowReader("the first line of the file does not begin a journal")
             tables = tables_of(part, participant.participant_id)
             return ReadPart(part.lines, part.times, part.opened, tables, None)
         except (NeedsRowReader, *DAMAGE) as error:

@@ -39,7 +39,7 @@ class _Numbered:
         self._numbers = np.full(len(self._texts), -1, np.int64)
         self._numbers[part.log.message_id] = np.arange(self._entries)
         if (self._numbers[part.log.message_id] != np.arange(self._entries)).any():
-            raise NeedsRowReader("one message twice")
+            raise NeedsRowReader("the journal lists one message twice")
         used = np.zeros(len(self._texts), bool)
         messages = part.messages
         used[messages.message_id] = used[messages.references] = True

@@ -41,5 +41,5 @@ def test_the_core_does_not_have_a_defect(number: str) -> None:
 def test_a_core_that_does_otherwise_is_noticed() -> None:
     group = replace(GROUPS["two writers and a reader"], rules=DeliversDuplicates(history=1))
     player = Player(group)
-    with pytest.raises(Divergence, match="the model has"):
+    with pytest.raises(Divergence, match="the model emits"):
         player.replay([("send", "a"), ("arrive", "b", "a0"), ("arrive", "b", "a0")])

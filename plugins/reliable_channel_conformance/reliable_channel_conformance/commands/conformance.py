@@ -30,7 +30,7 @@ def conformance(
     peer: Annotated[
         str,
         typer.Option(
-            help="The program, as you would type it: `node my-peer.mjs`.",
+            help="Command line of the peer, as in a shell: `node my-peer.mjs`.",
             show_default="reliable-channel peer",
         ),
     ] = OURS,
@@ -50,7 +50,7 @@ def conformance(
         ),
     ] = 300,
     out: Annotated[
-        Path, typer.Option(help="Folder for the table, and for the trace of each row.")
+        Path, typer.Option(help="Folder for the table of results, and for the trace of each row.")
     ] = Path("build/conformance"),
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a JSON line for each row.")

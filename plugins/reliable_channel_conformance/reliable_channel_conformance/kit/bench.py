@@ -195,7 +195,7 @@ class Harness:
                 return
             await peer.until(lambda: False, beats=1)
             log = [entry["message_id"] for entry in await peer.log()]
-        raise Broken(f"{list(message_ids)} must be in its log (got {log})")
+        raise Broken(f"{list(message_ids)} must be in the log of the peer (got {log})")
 
     async def delivered(self, peer: Peer, sender: str = "sentinel") -> None:
         """Publish a message without references, and wait until it is in the peer's log.

@@ -20,7 +20,9 @@ async def _order(bench: Harness, peer: Peer, contents: list[bytes]) -> None:
     )
     delivered = [each for each in peer.payloads() if each in contents]
     if delivered != contents:
-        raise Broken(f"{contents} must be delivered in this order, once (got {delivered})")
+        raise Broken(
+            f"{contents} must be delivered once, in the order of the list (got {delivered})"
+        )
 
 
 @required(
@@ -37,7 +39,7 @@ async def waits_for_its_dependency(bench: Harness) -> None:
     bench.say("a", b"two", history=[one.message_id])
     await bench.delivered(peer)
     if b"two" in peer.payloads():
-        raise Broken("`two` was delivered, and `one`, to which it refers, has not arrived")
+        raise Broken("the peer delivered message `two` before message `one`, to which `two` refers")
     bench.network.publish(bench.profile.codec.encode(one))
     await _order(bench, peer, [b"one", b"two"])
 
@@ -93,7 +95,9 @@ async def duplicates_are_delivered_once(bench: Harness) -> None:
         bench.network.publish(data)
     await bench.delivered(peer)
     if (times := peer.payloads().count(b"one")) != 1:
-        raise Broken(f"`one` arrived three times and was delivered {times} times")
+        raise Broken(
+            f"message `one` arrived three times, and the peer delivered the message {times} times"
+        )
 
 
 @required(
@@ -132,7 +136,9 @@ async def sync_messages_acknowledge(bench: Harness) -> None:
         f"`message_acknowledged` must be emitted for {sent}",
     )
     if sync in [entry["message_id"] for entry in await peer.log()]:
-        raise Broken("the sync message is in its log")
+        raise Broken(
+            "the peer has the sync message in its log, but logs hold only messages with content"
+        )
 
 
 @required(
@@ -173,7 +179,10 @@ async def one_participant_counts_once(bench: Harness) -> None:
         bench.say("a", b"hello", held=[sent])
     await bench.delivered(peer)
     if peer.named("message_acknowledged", message_id=sent):
-        raise Broken(f"two filters of one participant acknowledged {sent}")
+        raise Broken(
+            f"two bloom filters of one participant were enough to acknowledge {sent}; filters of "
+            "several participants are needed"
+        )
 
 
 @advised(
@@ -196,7 +205,7 @@ async def full_filters_acknowledge_nothing(bench: Harness) -> None:
         )
     await bench.delivered(peer)
     if peer.named("message_acknowledged", message_id=sent):
-        raise Broken(f"filters that have everything acknowledged {sent}")
+        raise Broken(f"bloom filters with all bits set acknowledged {sent}")
 
 
 @required(
@@ -212,7 +221,7 @@ async def survives_what_is_no_message(bench: Harness) -> None:
         bench.network.publish(data)
     await bench.delivered(peer)
     if b"cut" in peer.payloads():
-        raise Broken("a message that was cut was delivered")
+        raise Broken("the peer delivered a truncated message")
 
 
 @required(
@@ -295,7 +304,9 @@ async def ephemeral_messages_are_delivered(bench: Harness) -> None:
     if not any(each.get("message_id") == message.message_id for each in heard):
         raise Broken("the ephemeral message was not delivered")
     if message.message_id in [entry["message_id"] for entry in await peer.log()]:
-        raise Broken("the ephemeral message is in its log")
+        raise Broken(
+            "the peer has the ephemeral message in its log, but logs hold no ephemeral messages"
+        )
 
 
 async def _with_others(bench: Harness, peer: Peer) -> None:

@@ -70,7 +70,9 @@ async def requests_are_answered(bench: Harness) -> None:
     )
     original = next(each.data for each in bench.network.wire if _is(each.message, wanted))
     if any(each.data != original for each in bench.network.wire if _is(each.message, wanted)):
-        raise Broken("the answer is not the original message, byte for byte")
+        raise Broken(
+            "the repaired message differs from the original message; every byte must be equal"
+        )
 
 
 @advised(
@@ -89,7 +91,10 @@ async def giving_up_loses_nothing_else(bench: Harness) -> None:
         return bool(peer.named("message_lost", message_id=one.message_id))
 
     if not await peer.until(lost, bench.setting.beats):
-        raise NotApplicable("the peer gives nothing up: `--timeout-for-lost-messages-ms` 1500")
+        raise NotApplicable(
+            "the peer never declares a message lost, although it runs with "
+            "`--timeout-for-lost-messages-ms` 1500"
+        )
     bench.network.publish(bench.profile.codec.encode(one))
     two = next(each.data for each in bench.network.wire if each.message and each.message.causal_ids)
     bench.network.publish(two)
@@ -162,7 +167,10 @@ async def restart_goes_on(bench: Harness) -> None:
     )
     stamps = {m.message_id: m.lamport_timestamp or 0 for m in bench.network.by("peer")}
     if stamps[later] <= stamps[sent]:
-        raise Broken(f"its clock went back, from {stamps[sent]} to {stamps[later]}")
+        raise Broken(
+            f"the Lamport timestamp of the peer went back after a restart, from {stamps[sent]} to "
+            f"{stamps[later]}"
+        )
     if b"before" in second.payloads():
         raise Broken("a message that was delivered before the restart was delivered again")
 
@@ -180,7 +188,9 @@ async def long_payloads_arrive_whole(bench: Harness) -> None:
     try:
         await peer.send(payload)
     except RuntimeError as error:
-        raise NotApplicable(f"the peer does not take 300 kB: {str(error)[:200]}") from error
+        raise NotApplicable(
+            f"the peer does not accept a payload of 300 kB: {str(error)[:200]}"
+        ) from error
     await bench.expect(
         ours, lambda: payload in ours.payloads(), "300 kB must arrive at ours, whole"
     )
@@ -241,8 +251,9 @@ async def _exchange(bench: Harness, peer: Peer, other: Peer) -> None:
         same = [each for each in logs[0] if each in logs[1]]
         order = "the same" if same == [each for each in logs[1] if each in logs[0]] else "another"
         raise Broken(
-            f"the logs must be equal: {peer.name} has {lacking[0]} that {other.name} has not, and "
-            f"the reverse is {lacking[1]}; the {len(same)} that both have are in {order} order"
+            f"the logs must be equal: {peer.name} has {lacking[0]} messages that {other.name} "
+            f"lacks, {lacking[1]} messages are missing the other way, and the {len(same)} common "
+            f"messages are in {order} order"
         )
     for each in (peer, other):
         if len(each.payloads()) != len(set(each.payloads())):

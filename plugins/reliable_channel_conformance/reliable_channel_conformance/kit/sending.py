@@ -66,7 +66,7 @@ async def filter_has_what_was_received(bench: Harness) -> None:
         raise Broken("the message has no bloom filter")
     layout, words = bench.profile.bloom.read(message.bloom_filter, bench.parameters)
     if not layout.holds(words, bench.profile.bloom.hash_pair(received)):
-        raise Broken(f"its bloom filter does not have {received}, which the peer delivered")
+        raise Broken(f"the bloom filter of the message lacks {received}, which the peer delivered")
 
 
 @required(
@@ -85,9 +85,9 @@ async def history_has_what_was_delivered(bench: Harness) -> None:
     second = await _sent(bench, peer, b"two")
     histories = {each.message_id: list(each.causal_ids) for each in bench.network.by("peer")}
     if received not in histories[own]:
-        raise Broken(f"its causal history is {histories[own]}, without {received}")
+        raise Broken(f"the causal history of the message is {histories[own]}, but lacks {received}")
     if own not in histories[second]:
-        raise Broken(f"its causal history is {histories[second]}, without {own}")
+        raise Broken(f"the causal history of the message is {histories[second]}, but lacks {own}")
 
 
 @required(
@@ -120,7 +120,10 @@ async def clock_follows_a_delivered_message(bench: Harness) -> None:
     await bench.expect(peer, lambda: b"from ahead" in peer.payloads(), "it must be delivered")
     message_id = await _sent(bench, peer, b"one")
     if _stamp(bench, message_id) <= ahead:
-        raise Broken(f"after {ahead} it sent {_stamp(bench, message_id)}")
+        raise Broken(
+            f"after it received Lamport timestamp {ahead}, the peer sent "
+            f"{_stamp(bench, message_id)}"
+        )
 
 
 @advised(
@@ -136,7 +139,9 @@ async def clock_resists_the_far_future(bench: Harness) -> None:
     await bench.delivered(peer)
     message_id = await _sent(bench, peer, b"one")
     if _stamp(bench, message_id) >= far:
-        raise Broken(f"its clock stands at {_stamp(bench, message_id)} now")
+        raise Broken(
+            f"the Lamport timestamp of the peer followed a far one to {_stamp(bench, message_id)}"
+        )
 
 
 @required(
@@ -175,7 +180,9 @@ async def acknowledged_is_not_sent_again(bench: Harness) -> None:
         f"{second} must be broadcast again while no participant acknowledges it",
     )
     if (after := _content(bench).count(first)) > before:
-        raise Broken(f"{first} was acknowledged, and broadcast {after - before} times after that")
+        raise Broken(
+            f"{first} was acknowledged, but the peer broadcast it {after - before} times afterwards"
+        )
 
 
 @advised(
@@ -209,7 +216,7 @@ async def sync_messages_are_not_referred_to(bench: Harness) -> None:
     message_id = await _sent(bench, peer, b"one")
     message = next(each for each in bench.network.by("peer") if each.message_id == message_id)
     if wrong := {theirs, *own} & set(message.causal_ids):
-        raise Broken(f"its causal history has the sync messages {sorted(wrong)}")
+        raise Broken(f"the causal history of the message lists sync messages: {sorted(wrong)}")
 
 
 @advised(
@@ -227,7 +234,9 @@ async def replayed_requests_are_answered_once(bench: Harness) -> None:
         bench.network.publish(data)
         await peer.until(lambda: False, beats=5)
     if (times := _content(bench).count(wanted)) > 2:
-        raise Broken(f"one request, replayed ten times, was answered {times} times")
+        raise Broken(
+            f"the peer answered one repair request, replayed ten times, with {times} messages"
+        )
 
 
 @advised(
@@ -241,7 +250,9 @@ async def budget_of_an_epoch_is_kept(bench: Harness) -> None:
     try:
         peer = await bench.peer(flags=(*flags, "--rate-limit-epoch-period-s", EPOCH_S))
     except PeerFailed as error:
-        raise NotApplicable(f"the peer takes no `{' '.join(flags)}`: {error}") from error
+        raise NotApplicable(
+            f"the peer does not accept the flags `{' '.join(flags)}`: {error}"
+        ) from error
     for number in range(12):
         await peer.send(f"message {number}".encode())
 
@@ -250,7 +261,7 @@ async def budget_of_an_epoch_is_kept(bench: Harness) -> None:
 
     await peer.until(lambda: published() > 5, bench.setting.beats // 3)
     if published() > 5:
-        raise Broken(f"a budget of 5 messages, and {published()} are on the wire")
+        raise Broken(f"the peer has a budget of 5 messages an epoch, but sent {published()}")
 
 
 def _syncs(bench: Harness) -> list[str]:

@@ -24,7 +24,9 @@ TICK_S: Final = 0.05
 def main(arguments: Sequence[str] | None = None) -> None:
     """Take part until `stop`, or the end of standard input."""
     parser = argparse.ArgumentParser(prog=PROGRAM, description=__doc__)
-    parser.add_argument("--library", required=True, type=Path, help="libsds.so of nim-sds")
+    parser.add_argument(
+        "--library", required=True, type=Path, help="Path of libsds.so, the library of nim-sds."
+    )
     for name in ("node", "channel-id", "sender-id", "content-topic"):
         parser.add_argument(f"--{name}", required=True)
     parser.add_argument("--retry-interval-ms", type=int, default=5_000)

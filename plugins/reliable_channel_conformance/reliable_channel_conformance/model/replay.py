@@ -185,11 +185,16 @@ class Player:
     def _compare(self, step: Step, events: list[Event], done: list[Action]) -> None:
         # Acknowledgements of one packet have no order.
         if sorted(events) != sorted(step.events) or _delivered(events) != _delivered(step.events):
-            raise Divergence(f"{done}: the model has {step.events}, the core {tuple(events)}")
+            raise Divergence(
+                f"{done}: the model emits {step.events}, but the core emits {tuple(events)}"
+            )
         for model in step.world.participants:
             expected, found = _facts(model), self._facts(model.name)
             if expected != found:
-                raise Divergence(f"{done}: {model.name} is {expected}, the core's {found}")
+                raise Divergence(
+                    f"{done}: participant {model.name} is {expected} in the model, but {found} in "
+                    "the core"
+                )
 
     def _facts(self, name: str) -> dict[str, object]:
         core = self._cores[name]

@@ -172,7 +172,9 @@ def test_what_mvds_does_not_take_is_not_run() -> None:
 def test_what_is_too_much_work_is_stopped_and_says_so() -> None:
     cell = Cell("group", 5, 0.2, "SVS", 1)
     figure = run_cell(cell, make, Terms(max_receives=100))
-    assert figure == ComparedCell(cell, None, "stopped: more than 100 messages given to cores")
+    assert figure == ComparedCell(
+        cell, None, "stopped: the cores received more than 100 messages, the limit of this run"
+    )
     assert run_cell(cell, make, Terms(max_receives=100_000)).measures is not None
     assert issubclass(TooMuchWork, Exception)
 
@@ -198,7 +200,7 @@ def test_figures_are_written_and_read_back() -> None:
     flat = row(figures[0])
     assert flat == json.loads(json.dumps(flat))
     assert json.loads(to_json_line(figures[1]))["not_run"] == "too large"
-    with pytest.raises(ValueError, match="line 2 is no figure"):
+    with pytest.raises(ValueError, match="line 2 is not a measurement"):
         list(from_csv("a,b\n1,2\n"))
 
 
@@ -250,11 +252,14 @@ def test_the_command_writes_tables_figures_and_plots(tmp_path: Path) -> None:
 
 def test_a_size_that_is_not_compared_is_refused() -> None:
     status, _, told = compare("--participants", "3")
-    assert (status, told) == (2, "error: participants is 3; compared are [2, 10, 40]\n")
+    assert (status, told) == (
+        2,
+        "error: `participants` is 3, but the comparison has runs only for [2, 10, 40]\n",
+    )
 
 
 def test_options_of_the_comparison_go_with_it() -> None:
-    with pytest.raises(ValueError, match="go with --compare"):
+    with pytest.raises(ValueError, match="need --compare"):
         simulate(full=True)
 
 

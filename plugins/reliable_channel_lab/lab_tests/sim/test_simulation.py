@@ -49,7 +49,7 @@ def test_a_scenario_is_read_back_as_it_was_printed(seed: int) -> None:
 
 
 def test_what_is_no_scenario_is_refused() -> None:
-    with pytest.raises(ValueError, match="no scenario"):
+    with pytest.raises(ValueError, match="not a scenario"):
         Scenario.from_json('{"seed": 1, "participants": 2, "weather": "fair"}')
 
 

@@ -74,7 +74,7 @@ def test_executors_that_write_elsewhere_are_noticed(tmp_path: Path) -> None:
     def elsewhere(_: Path, batches: Sequence[Batch]) -> Iterator[int]:
         return map(len, batches)
 
-    with pytest.raises(ValueError, match="must be the same directory for all executors"):
+    with pytest.raises(ValueError, match="all executors need the same directory"):
         execute(RUNS, tmp_path, elsewhere, batch_size=2)
 
 
@@ -82,13 +82,13 @@ def test_two_records_of_one_run_that_differ_are_noticed(tmp_path: Path) -> None:
     record = dict(RUNS[0].record())
     write_batch(tmp_path, [record])
     write_batch(tmp_path, [{**record, "missed": -1}, RUNS[1].record()])
-    with pytest.raises(ValueError, match="has another record elsewhere"):
+    with pytest.raises(ValueError, match="has a different record elsewhere"):
         read_results(tmp_path)
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "0.jsonl").write_text('{"id": "1"}\n{"id": \n')
-    with pytest.raises(ValueError, match=r"0\.jsonl:2: it is not a record"):
+    with pytest.raises(ValueError, match=r"0\.jsonl:2: the line is not a record"):
         read_results(tmp_path)
 
 
@@ -154,5 +154,5 @@ def test_a_wrong_file_is_one_line_and_status_2(tmp_path: Path) -> None:
     (tmp_path / "sweep.toml").write_text("[experiments.a]\nparticipant = 3")
     done = forked.run(*line)
     assert done.returncode == 2
-    assert "experiments.a.participant is no setting of a group run" in done.stderr
+    assert "experiments.a.participant is not a setting of a group run" in done.stderr
     assert "Traceback" not in done.stderr

@@ -74,7 +74,9 @@ def compare(
     if participants is not None:
         sizes = sorted({cell.participants for cell in cells})
         if participants not in sizes:
-            raise ValueError(f"participants is {participants}; compared are {sizes}")
+            raise ValueError(
+                f"`participants` is {participants}, but the comparison has runs only for {sizes}"
+            )
         cells = [cell for cell in cells if cell.participants == participants]
     absent = dict(_absent())
     for sync, reason in absent.items():

@@ -43,69 +43,99 @@ def simulate(
         int | None, typer.Option(min=1, help="Number of seeds to run (default: 100).")
     ] = None,
     first_seed: Annotated[int, typer.Option(min=0, help="First seed to run.")] = 1,
-    forever: Annotated[bool, typer.Option("--forever", help="Run until interrupted.")] = False,
+    forever: Annotated[
+        bool, typer.Option("--forever", help="Run simulations until interrupted.")
+    ] = False,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Number of processes (default: cores).")
+        int | None, typer.Option(min=1, help="Number of processes (default: number of cores).")
     ] = None,
     participants: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Size of one large group with mild loss. With --compare: the only size.",
+            help=(
+                "Number of participants in one large group with mild loss. With --compare: "
+                "run only this group size."
+            ),
         ),
     ] = None,
-    messages: Annotated[int, typer.Option(min=1, help="Messages in the large group.")] = 500,
+    messages: Annotated[
+        int, typer.Option(min=1, help="Number of messages in the large group.")
+    ] = 500,
     scenario: Annotated[
-        str | None, typer.Option(help="Run one scenario, as JSON or from a file.")
+        str | None, typer.Option(help="Scenario to run, as JSON or the path of a file.")
     ] = None,
     shrinking: Annotated[
-        bool, typer.Option("--shrink/--no-shrink", help="Search smaller scenarios that also fail.")
+        bool,
+        typer.Option(
+            "--shrink/--no-shrink",
+            help="Search smaller scenarios that fail like the failing scenario.",
+        ),
     ] = True,
     digests: Annotated[
-        bool, typer.Option("--digests", help="Print the digest of each run, equal on any machine.")
+        bool,
+        typer.Option(
+            "--digests", help="Print a digest of each run. Digests are equal on any machine."
+        ),
     ] = False,
-    trace: Annotated[bool, typer.Option("--trace", help="Print each step of one seed.")] = False,
+    trace: Annotated[
+        bool, typer.Option("--trace", help="Print each step of the simulation with one seed.")
+    ] = False,
     comparing: Annotated[
         bool, typer.Option("--compare", help="Measure SDS, SDS-R, MVDS and SVS on equal networks.")
     ] = False,
     disk_faults: Annotated[
         bool,
         typer.Option(
-            "--disk-faults", help="Let disks fail, too: lost writes, flipped bits, full disks."
+            "--disk-faults",
+            help="Let the disks of participants fail, too: lost writes, flipped bits, full disks.",
         ),
     ] = False,
     self_tuning: Annotated[
         bool,
         typer.Option(
             "--auto",
-            help="Let all or some participants tune themselves. With --compare: the preset auto.",
+            help=(
+                "Let all or some participants adapt their own options. With --compare: "
+                "measure the preset auto."
+            ),
         ),
     ] = False,
     liveness: Annotated[
         bool,
         typer.Option(
             "--liveness",
-            help="Heal only a majority, which must make progress within a bound.",
+            help=(
+                "Restore the network only for a majority, which must make progress within a "
+                "bounded time."
+            ),
         ),
     ] = False,
     full: Annotated[
-        bool, typer.Option("--full", help="With --compare: all losses, up to 1,000 participants.")
+        bool,
+        typer.Option(
+            "--full", help="With --compare: measure all loss rates, with up to 1,000 participants."
+        ),
     ] = False,
     presets: Annotated[
-        bool, typer.Option("--presets", help="With --compare: the presets of options.")
+        bool, typer.Option("--presets", help="With --compare: measure the presets of options.")
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="A JSON line for each seed or run.")
+        bool, typer.Option("--json", help="Print a JSON line for each seed or run.")
     ] = False,
     journals: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Write the journals of each seed, for `check`, and its faults as scenario.json.",
+            help=(
+                "Directory for the journals of each seed, which `check` reads, and for its "
+                "faults (scenario.json)."
+            ),
         ),
     ] = None,
     out_dir: Annotated[
-        Path | None, typer.Option("--out", help="With --compare: where to write CSV and plots.")
+        Path | None,
+        typer.Option("--out", help="With --compare: directory for CSV files and plots."),
     ] = None,
 ) -> None:
     """Run groups of real cores over a faulty simulated network, and check every promise.
@@ -113,15 +143,17 @@ def simulate(
     The last line is `N passed, M failed`. The exit status is 1 if a promise was broken.
     """
     if (full or presets or out_dir is not None) and not comparing:
-        raise ValueError("--full, --presets and --out go with --compare")
+        raise ValueError("the flags --full, --presets and --out need --compare")
     if trace and as_json:
-        raise ValueError("--trace prints lines for people; it does not go with --json")
+        raise ValueError("--trace prints lines for people, so it cannot be combined with --json")
     drawings = {"--disk-faults": disk_faults, "--auto": self_tuning, "--liveness": liveness}
     drawing = [flag for flag, is_given in drawings.items() if is_given]
     if len(drawing) > 1:
-        raise ValueError(f"{' and '.join(drawing)} draw different scenarios: give one of them")
+        raise ValueError(
+            f"{' and '.join(drawing)} draw different scenarios; give only one of these flags"
+        )
     if journals is not None and comparing:
-        raise ValueError("--journals does not go with --compare")
+        raise ValueError("the flag --journals cannot be combined with --compare")
     stop = threading.Event()
 
     def interrupt(*_: object) -> None:

@@ -31,26 +31,33 @@ def register(app: typer.Typer) -> None:
 
 
 def sweep(
-    file: Annotated[Path, typer.Argument(help="File of the sweep (docs/simulation.md).")],
+    file: Annotated[Path, typer.Argument(help="TOML file of the sweep (docs/simulation.md).")],
     results: Annotated[
         Path | None,
         typer.Option(
-            help="Folder of results. Finished runs are not repeated. Default: FILE.results."
+            help=("Folder of results. Runs with a result are not repeated. Default: FILE.results.")
         ),
     ] = None,
     page: Annotated[
         Path | None,
-        typer.Option(help="Page for the answers. Plots and records are in a folder beside it."),
+        typer.Option(
+            help=(
+                "Path of the page with the answers. Plots and records are in a folder beside the "
+                "page."
+            )
+        ),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Number of processes (default: cores).")
+        int | None, typer.Option(min=1, help="Number of processes (default: number of cores).")
     ] = None,
-    batch: Annotated[int, typer.Option(min=1, help="Number of runs in a file of results.")] = 4,
+    batch: Annotated[
+        int, typer.Option(min=1, help="Maximum number of runs in each file of results.")
+    ] = 4,
     master: Annotated[str | None, typer.Option(help=MASTER_HELP)] = None,
     remote: Annotated[str | None, typer.Option(envvar="SPARK_REMOTE", help=REMOTE_HELP)] = None,
     conf: Conf = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the outcome as one JSON line.")
+        bool, typer.Option("--json", help="Print the outcome of the sweep as one JSON line.")
     ] = False,
 ) -> None:
     """Run simulations for each combination of settings, options and seeds, and print their digest.

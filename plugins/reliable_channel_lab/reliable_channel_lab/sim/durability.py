@@ -41,7 +41,7 @@ class Disk:
         """
         if self._is_damaged:
             self._start_over()
-            raise StateCorrupt("it does not fit its checksums")
+            raise StateCorrupt("the state file does not match its checksums")
         saved = self._store.open(self._identity)
         if (missing := self._confirmed - len(self._written)) > 0:
             saved = Saved(saved.tables, saved.newest, RolledBack("writes are missing", missing))

@@ -49,7 +49,9 @@ def from_csv(text: str) -> Iterator[ComparedCell]:
             if not not_run:
                 numbers = {name: _number(values[name]) for name in kept}
         except (KeyError, ValueError, TypeError) as error:
-            raise ValueError(f"line {number} is no figure of a comparison: {error!r}") from error
+            raise ValueError(
+                f"line {number} is not a measurement of a comparison: {error!r}"
+            ) from error
         yield ComparedCell(cell, Measures(**numbers) if numbers else None, not_run)
 
 

@@ -155,7 +155,10 @@ class Meter:
         """
         self._receives += 1
         if self._max_receives is not None and self._receives > self._max_receives:
-            raise TooMuchWork(f"more than {self._max_receives:,} messages given to cores")
+            raise TooMuchWork(
+                f"the cores received more than {self._max_receives:,} messages, the limit of this "
+                "run"
+            )
 
     def count_sent(self, outgoing: Outgoing) -> None:
         self._sent[self.phase, outgoing.kind] += 1

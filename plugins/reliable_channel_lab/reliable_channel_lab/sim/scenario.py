@@ -332,7 +332,7 @@ class Scenario:
                 values[name] = tuple(values.get(name, ()))
             return cls(**values)
         except (TypeError, KeyError, AttributeError) as error:
-            raise ValueError(f"this is no scenario: {error}") from error
+            raise ValueError(f"the value is not a scenario: {error}") from error
 
 
 _PARTS: Final = {

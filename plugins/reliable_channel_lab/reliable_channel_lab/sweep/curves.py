@@ -46,7 +46,9 @@ class Target:
             ValueError: it is none.
         """
         if (found := re.fullmatch(r"(\w+) (>=|<=) ([-+.\de]+)", text)) is None:
-            raise ValueError(f"{text!r} is not a target; write MEASURE >= NUMBER, or <=")
+            raise ValueError(
+                f"{text!r} is not a target; write MEASURE >= NUMBER, or MEASURE <= NUMBER"
+            )
         measure, comparison, bound = found.groups()
         return cls(measure, comparison, float(bound))
 

@@ -45,8 +45,8 @@ def execute(
     found, wanted = read_results(directory), {run.id for run in runs}
     if count > len(missing) - len(absent := wanted - found.keys()):
         raise ValueError(
-            f"{count} runs were done and {len(absent)} are not in {directory}: it must be the same "
-            "directory for all executors"
+            f"{count} runs ended, but {len(absent)} runs are not in {directory}; all executors "
+            "need the same directory"
         )
     return {key: record for key, record in found.items() if key in wanted}
 

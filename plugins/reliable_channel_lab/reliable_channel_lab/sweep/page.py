@@ -77,7 +77,9 @@ def fill_in(text: str, records: Sequence[Record]) -> str:
         chosen = [r for r in records if all(_is(r.get(n), v) for n, v in where.items())]
         measured = figure(chosen, measure)
         if measured is None:
-            raise ValueError(f"{found[0]}: none of {len(chosen)} records has this figure")
+            raise ValueError(
+                f"{found[0]}: none of {len(chosen)} records has a value for this expression"
+            )
         if form == "s":
             return f"{measured.mean / 1000:.3g} s"
         if form == "bytes":

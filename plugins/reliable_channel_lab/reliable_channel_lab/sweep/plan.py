@@ -67,7 +67,7 @@ def read_plan(path: Path) -> Plan:
     try:
         return _plan(tomllib.loads(path.read_text(encoding="utf-8")))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: it is not TOML: {error}") from None
+        raise ValueError(f"{path}: the file is not TOML: {error}") from None
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
@@ -76,7 +76,9 @@ def _plan(document: Mapping[str, Any]) -> Plan:
     _only(document, "", ("introduction", "experiments", "questions"))
     tables = _table(document, "", "experiments")
     if not tables:
-        raise ValueError("experiments is missing; a sweep has at least one")
+        raise ValueError(
+            "the table `experiments` is missing; a sweep needs at least one experiment"
+        )
     experiments = {name: _experiment(name, _table(tables, "experiments.", name)) for name in tables}
     questions = _table(document, "", "questions") if "questions" in document else {}
     return Plan(
@@ -102,13 +104,16 @@ def _experiment(name: str, table: Mapping[str, Any]) -> Experiment:
                 f"`{where}.{key}` must be a whole number of at least 1 (got {value!r})"
             )
     if "seed" in given:
-        raise ValueError(f"{where}.seed is given; say how many with seeds, from first_seed on")
+        raise ValueError(
+            f"{where}.seed must not be given: set the number of seeds with `seeds`, from "
+            "`first_seed` on"
+        )
     grid = {key: list(_values(f"{where}.{key}", value)) for key, value in given.items()}
     size = count
     for values in grid.values():
         size *= len(values)
     if size > MAX_RUNS:
-        raise ValueError(f"{where} has {size} runs; at most {MAX_RUNS}")
+        raise ValueError(f"{where} has {size} runs; at most {MAX_RUNS} are allowed")
     experiment = Experiment(name, KINDS[kind], grid, range(first, first + count))
     try:
         _ = experiment.runs  # so that a mistake is named before anything runs
@@ -125,14 +130,14 @@ def _values(where: str, value: object) -> Iterable[object]:
         if isinstance(one, (dict, list)):
             raise ValueError(f"`{where}` must be numbers, words, true or false (got {one!r})")
     if len({repr(one) for one in values}) < len(values):
-        raise ValueError(f"{where} names a value twice")
+        raise ValueError(f"{where} lists a value twice")
     return values
 
 
 def _only(table: Mapping[str, Any], where: str, allowed: Iterable[str]) -> None:
     for key in table:
         if key not in allowed:
-            raise ValueError(f"{where}{key} is not known; known are {', '.join(allowed)}")
+            raise ValueError(f"{where}{key} is unknown; known keys are {', '.join(allowed)}")
 
 
 def _table(parent: Mapping[str, Any], where: str, key: str) -> Mapping[str, Any]:

@@ -73,10 +73,10 @@ def read_question(
     for one in asked:
         if one not in experiments:
             raise ValueError(
-                f"{where}.experiments names {one!r}; there are {', '.join(experiments)}"
+                f"{where}.experiments names {one!r}; known experiments are {', '.join(experiments)}"
             )
     if not asked:
-        raise ValueError(f"{where}.experiments is missing; name at least one")
+        raise ValueError(f"{where}.experiments is missing; name at least one experiment")
     kinds = [experiments[one].kind for one in asked]
     reader = _Reader(
         where,
@@ -130,7 +130,7 @@ class _Reader:
             if key in given or key == "x":
                 self._known(f"{where}.{key}", given.get(key), self.settings)
         if given["x"] in self.words:
-            raise ValueError(f"{where}.x is {given['x']!r}, whose values are no numbers")
+            raise ValueError(f"{where}.x is {given['x']!r}, whose values are not numbers")
         self._known(f"{where}.y", given.get("y"), self.measures)
         for key in ("x_scale", "y_scale"):
             if given.get(key, "log") not in ("linear", "log"):
@@ -174,7 +174,7 @@ def _are_numbers(values: Sequence[Any]) -> bool:
 def _only(table: Mapping[str, Any], where: str, allowed: Sequence[str]) -> None:
     for key in table:
         if key not in allowed:
-            raise ValueError(f"{where}.{key} is not known; known are {', '.join(allowed)}")
+            raise ValueError(f"{where}.{key} is unknown; known keys are {', '.join(allowed)}")
 
 
 def _text(table: Mapping[str, Any], where: str, key: str) -> str:

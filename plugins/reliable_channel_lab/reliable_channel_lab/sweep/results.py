@@ -49,11 +49,13 @@ def read_results(directory: Path) -> dict[str, Record]:
                 record = json.loads(line)
                 known = found.setdefault(record["id"], record)
             except (ValueError, TypeError, KeyError):
-                raise ValueError(f"{path}:{number}: it is not a record; remove the file") from None
+                raise ValueError(
+                    f"{path}:{number}: the line is not a record of a run; remove the file"
+                ) from None
             if known != record:
                 raise ValueError(
-                    f"{path}:{number}: run {record['id']} has another record elsewhere in "
-                    f"{directory}; one is of other code: begin with an empty directory"
+                    f"{path}:{number}: run {record['id']} has a different record elsewhere in "
+                    f"{directory}; different code wrote the records: begin with an empty directory"
                 )
     return dict(sorted(found.items()))
 

@@ -91,10 +91,12 @@ class Run(ABC):
                 allowed = ", ".join(known) + (
                     " and the options of the core" if cls.takes_options else ""
                 )
-                raise ValueError(f"{name} is no setting of a {cls.kind} run; these are: {allowed}")
+                raise ValueError(
+                    f"{name} is not a setting of a {cls.kind} run; its settings are: {allowed}"
+                )
         for name, one in known.items():
             if name not in own and one.default is MISSING:
-                raise ValueError(f"{name} is missing")
+                raise ValueError(f"the setting {name} is missing")
         ChannelOptions(**nested(options))
         return cls(**own, options=tuple(sorted(options.items())))
 

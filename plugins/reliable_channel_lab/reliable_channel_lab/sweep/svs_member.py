@@ -9,7 +9,7 @@ try:
     from reliable_channel_svs import Name, PublicationsKnown, StateVector, SvsOptions, SvsProtocol
 except ModuleNotFoundError as error:
     raise ValueError(
-        "sync_schedule 'svs' is that of the plugin reliable-channel-svs; pip install it"
+        "sync_schedule 'svs' needs the plugin reliable-channel-svs; install the plugin with pip"
     ) from error
 
 

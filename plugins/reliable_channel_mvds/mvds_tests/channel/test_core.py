@@ -188,7 +188,7 @@ def test_refusals() -> None:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"sender_id": "a" * 300}, "ids have at most"),
+        ({"sender_id": "a" * 300}, "allows ids of at most"),
         (
             {
                 "options": ChannelOptions(

@@ -60,7 +60,9 @@ class MvdsCore:
         if context.signing is not None or context.require_signatures:
             raise ValueError("sync is 'mvds': its messages cannot be signed; leave signing= out")
         if max(len(context.channel_id.encode()), len(context.sender_id.encode())) > MAX_ID_BYTES:
-            raise ValueError(f"sync is 'mvds': ids have at most {MAX_ID_BYTES} bytes")
+            raise ValueError(
+                f"sync='mvds' allows ids of at most {MAX_ID_BYTES} bytes; choose a shorter id"
+            )
         self._context, self._options = context, context.options.sds_options()
         name = b"reliable-channel mvds " + _bytes(context.channel_id)
         self._group = GroupId(sha256(name).digest())
@@ -101,8 +103,8 @@ class MvdsCore:
             raise EmptyContent("the content is empty; there is nothing to send")
         if not self.capacity_left:
             raise OutgoingBufferFull(
-                f"{len(self._own.resent)} own messages wait for an acknowledgement, as many as "
-                "limits.outgoing_messages allows; send again later"
+                f"{len(self._own.resent)} own messages wait for an acknowledgement, the maximum "
+                "of limits.outgoing_messages; send again later"
             )
         message = Content(self._context.sender_id, self._delivery.next_clock(now_ms), content)
         try:

@@ -28,7 +28,7 @@ def node_options(options: "SdsOptions") -> NodeOptions:
     payload_bytes = options.max_message_bytes - ENVELOPE_ROOM_BYTES
     if payload_bytes < MIN_PAYLOAD_BYTES:
         raise ValueError(
-            f"max_message_bytes is {options.max_message_bytes}; with sync='mvds' it is at least "
+            f"`max_message_bytes` is {options.max_message_bytes}; sync='mvds' needs at least "
             f"{MIN_PAYLOAD_BYTES + ENVELOPE_ROOM_BYTES}"
         )
     first_interval = max(1, -(-options.retry_interval_ms // EPOCH_MS))

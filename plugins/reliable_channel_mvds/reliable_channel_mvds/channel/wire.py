@@ -56,12 +56,14 @@ class Envelope:
         try:
             read = mvds_channel_pb2.Envelope.FromString(data)
         except DecodeError as error:
-            raise EnvelopeError(f"{len(data)} bytes are no envelope: {error}") from None
+            raise EnvelopeError(
+                f"the {len(data)} bytes are not an MVDS envelope: {error}"
+            ) from None
         ids = (read.channel_id, read.sender_id, read.recipient_id)
         if not read.channel_id or not read.sender_id:
-            raise EnvelopeError("no envelope of MVDS: it names no channel or no sender")
+            raise EnvelopeError("the MVDS envelope names no channel or no sender")
         if any(len(text.encode()) > MAX_ID_BYTES for text in ids):
-            raise EnvelopeError(f"an id is longer than {MAX_ID_BYTES} bytes")
+            raise EnvelopeError(f"an id in the MVDS envelope is longer than {MAX_ID_BYTES} bytes")
         return cls(*ids, read.payload, read.ephemeral, read.nonce)
 
 
@@ -90,9 +92,14 @@ class Content:
         try:
             read = mvds_channel_pb2.Content.FromString(data)
         except DecodeError as error:
-            raise EnvelopeError(f"{len(data)} bytes are no content: {error}") from None
+            raise EnvelopeError(
+                f"the {len(data)} bytes are not the content of an MVDS message: {error}"
+            ) from None
         if not read.sender_id or len(read.sender_id.encode()) > MAX_ID_BYTES:
-            raise EnvelopeError(f"a content has a sender of 1 to {MAX_ID_BYTES} bytes")
+            raise EnvelopeError(
+                f"the sender of an MVDS message must have 1 to {MAX_ID_BYTES} bytes: another "
+                "length is refused"
+            )
         if not read.content or read.lamport_timestamp < 0:
-            raise EnvelopeError("a content is not empty, and no Lamport timestamp is negative")
+            raise EnvelopeError("the MVDS message has no content, or a negative Lamport timestamp")
         return cls(read.sender_id, read.lamport_timestamp, read.content)

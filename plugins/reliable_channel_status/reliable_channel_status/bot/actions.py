@@ -199,7 +199,9 @@ class BotActions:
         if isinstance(community, str):
             community = Community.parse(community)
         if community not in self.rooms.communities:
-            raise ValueError(f"the bot is not in {community}; call join() before it runs")
+            raise ValueError(
+                f"the bot is not a member of {community}; call join() before the bot runs"
+            )
         return community
 
     def description(self, community: str | Community) -> CommunityDescription | None:
@@ -221,7 +223,9 @@ class BotActions:
             ValueError: the bot has no community's key.
         """
         if (owned := self._now().owned) is None:
-            raise ValueError("the bot has no community's key; give community_key_file=")
+            raise ValueError(
+                "the bot does not have the key of a community; give `community_key_file`"
+            )
         return owned
 
     def name_of(self, user: PublicKey) -> str:
@@ -262,7 +266,9 @@ class BotActions:
 
     def _now(self) -> Session:
         if self._session is None:
-            raise NotRunning("the bot is not running; do this in a handler, a task or a schedule")
+            raise NotRunning(
+                "the bot is not running; call this method in a handler, a task or a schedule"
+            )
         return self._session
 
 

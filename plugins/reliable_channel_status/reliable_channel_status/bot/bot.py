@@ -192,7 +192,7 @@ class StatusBot(Router, BotActions):
         """
         if sys.platform == "win32":
             raise NotImplementedError(
-                "`run` needs signals of POSIX, which event loops of Windows do not take; call "
+                "`run` needs POSIX signals, which event loops on Windows do not support; call "
                 "`anyio.run(bot.run_async)`, and end the program with Ctrl-C"
             )
         write_to_stderr()
@@ -253,7 +253,7 @@ class StatusBot(Router, BotActions):
             if own not in self.rooms.communities:
                 self.join(own)
         if not self.rooms.topics and not self.rooms.has_direct:
-            raise ValueError("the bot is in no chat; give community=, or call join()")
+            raise ValueError("the bot is in no chat; give `community`, or call join()")
         self._session = Session(context, self.rooms, self.options, self._moderators, self.reporter)
         try:
             self._running = Running(self._session, context, self.handlers, self.options)

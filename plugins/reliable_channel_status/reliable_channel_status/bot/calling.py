@@ -241,13 +241,14 @@ class Caller:
                 await self._ask(event, result)
             case _:
                 raise TypeError(
-                    f"it returned {result!r}; return a text, a Reaction, a Question or nothing"
+                    "a handler must return a text, a Reaction, a Question or nothing (got "
+                    f"{result!r})"
                 )
 
     async def _ask(self, message: Message, question: Question) -> None:
         name = question.then.__qualname__
         if name not in self._handlers.steps:
-            raise TypeError(f"`then` must be a step: declare {name} by @bot.step")
+            raise TypeError(f"`then` must be a step of a dialogue: declare {name} with @bot.step")
         before = message.data if isinstance(message, Talk) else {}
         dialogue = after(question, before, self._session.now_ms())
         await message.reply(question.text)

@@ -367,13 +367,16 @@ def _parameter(handler: Handler, parameter: inspect.Parameter, annotation: Any) 
     elif parameter.kind is inspect.Parameter.KEYWORD_ONLY:
         kind = "rest"
     elif parameter.kind is inspect.Parameter.VAR_KEYWORD:
-        raise TypeError(f"{_called(handler)}: **{parameter.name} cannot be read from a text")
+        raise TypeError(
+            f"{_called(handler)}: **{parameter.name} cannot be filled from the words of a "
+            "command; leave the parameter out"
+        )
     found = converter(annotation)
     if found is None:
         raise TypeError(
-            f"{_called(handler)}: {parameter.name} is annotated as {annotation!r}; a text becomes "
-            "str, int, float, bool, timedelta, date, PublicKey, an Enum, a Literal, one of these "
-            "or None, or Annotated with a Converter"
+            f"{_called(handler)}: the parameter {parameter.name} is annotated as {annotation!r}; "
+            "use str, int, float, bool, timedelta, date, PublicKey, an Enum, a Literal, any of "
+            "these types or None, or Annotated with a Converter"
         )
     return Parameter(parameter.name, found, parameter.default, kind)
 

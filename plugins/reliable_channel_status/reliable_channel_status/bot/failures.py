@@ -72,7 +72,9 @@ class Failures:
             try:
                 answer = await one(failure)
                 if answer is not None and not isinstance(answer, str):
-                    raise TypeError(f"it returned {answer!r}; return a text or nothing")
+                    raise TypeError(
+                        f"an error handler must return a text or nothing (got {answer!r})"
+                    )
             except (StateError, NotAMember):
                 raise
             except Exception as error:  # no error handler is asked about another

@@ -69,7 +69,7 @@ class Groups:
             ValueError: the bot was never in such a group.
         """
         if chat_id not in self._groups:
-            raise ValueError(f"the bot is not in a group {chat_id[:150]!r}")
+            raise ValueError(f"the bot is not a member of group {chat_id[:150]!r}")
         return self._groups[chat_id]
 
     @property
@@ -120,7 +120,7 @@ class Groups:
         events = [read_event(update.chat_id, data) for data in update.events]
         latest_ms = self._now_ms() + MAX_CLOCK_AHEAD_MS
         if any(event.clock > latest_ms for event in events):
-            raise BadGroup("the event is from the future")
+            raise BadGroup("an event of the group has a time in the future")
         if before is None:
             return Group.of(update.chat_id, events)
         known = {event.data for event in before.events}
@@ -137,7 +137,7 @@ class Groups:
             ValueError: too many members, or no name.
         """
         if not name:
-            raise ValueError("a group has a name")
+            raise ValueError("the name of the group is empty; give a name")
         chat_id, clock = f"{uuid4()}-{self._own.hex}", self._now_ms()
         created = MembershipEventType.CHAT_CREATED
         events = [sign_event(self._key, chat_id, created, clock, name=name)]

@@ -259,7 +259,7 @@ class Handlers:
         self._check_open()
         name = handler.__qualname__
         if name in self.steps:
-            raise ValueError(f"there are two steps {name!r}")
+            raise ValueError(f"the step {name!r} is declared twice; rename one function")
         self.steps[name] = Step(Command.of(name, handler, (first,)), (self.error_handlers,))
 
     def add_event(self, kind: Kind, handler: Handler) -> None:
@@ -305,7 +305,7 @@ class Handlers:
             self.commands[name] = self._own(replace(one, checks=(*checks, *one.checks)))
         for name, step in other.steps.items():
             if name in self.steps:
-                raise ValueError(f"there are two steps {name!r}")
+                raise ValueError(f"the step {name!r} is declared twice; rename one function")
             self.steps[name] = self._own(step)
         for kind, handlers in other.events.items():
             for event in handlers:
@@ -339,12 +339,14 @@ class Handlers:
 
     def _check_open(self) -> None:
         if self.is_included:
-            raise ValueError("a router was included already; add functions before include()")
+            raise ValueError(
+                "the router was included already; add functions to a router before include()"
+            )
 
     def _check_free(self, name: str) -> None:
         self._check_open()
         if name in self.commands or name in self.groups:
-            raise ValueError(f"there are two commands {name!r}")
+            raise ValueError(f"the command {name!r} is declared twice; rename one command")
 
     def _put_event(self, kind: Kind, event: EventHandler) -> None:
         name = event.name
@@ -357,7 +359,7 @@ class Handlers:
 def _word(name: str) -> str:
     name = as_name(name)
     if not name or name.split() != [name]:
-        raise ValueError(f"a command's name is one word, not {name!r}")
+        raise ValueError(f"the name of a command must be one word (got {name!r})")
     return name
 
 
@@ -367,6 +369,8 @@ def _allowed(allow: Allow) -> Literal["moderators"] | Callable[[PublicKey], bool
     if callable(allow):
         return allow
     if isinstance(allow, str):
-        raise ValueError(f"allow is {allow!r}; it is 'moderators', a list of keys, or a function")
+        raise ValueError(
+            f"`allow` must be 'moderators', a list of keys, or a function (got {allow!r})"
+        )
     keys = {key if isinstance(key, PublicKey) else PublicKey.parse(key) for key in allow}
     return lambda user: user in keys

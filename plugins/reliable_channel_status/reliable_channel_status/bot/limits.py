@@ -28,7 +28,10 @@ class RateLimit:
 
     def __post_init__(self) -> None:
         if self.calls < 1 or self.per_ms < 1:
-            raise ValueError(f"{self.calls} calls in {self.per_ms} ms is no limit")
+            raise ValueError(
+                f"a limit needs at least 1 call in at least 1 ms (got {self.calls} calls in "
+                f"{self.per_ms} ms)"
+            )
 
 
 CooldownKey: TypeAlias = Literal["user", "channel", "all"]

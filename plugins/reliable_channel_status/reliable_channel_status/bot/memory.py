@@ -184,7 +184,7 @@ class BotMemory:
             OutboxFull: too much waits.
         """
         if len(self._unpublished) >= UNPUBLISHED:
-            raise OutboxFull(f"{UNPUBLISHED} messages wait; is the node there?")
+            raise OutboxFull(f"{UNPUBLISHED} messages wait in memory; check that the node runs")
         self._numbers += 1
         one = OutboxEntry(once, self._numbers, message_id, route, messages)
         self._entries[once] = one

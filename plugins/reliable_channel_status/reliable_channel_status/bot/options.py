@@ -147,15 +147,19 @@ class BotOptions:
         check(self)
         checked_version(self.waku_version)
         if self.journals is not None and self.reliability != "sds":
-            raise ValueError("journals are of SDS channels; give reliability='sds' as well")
+            raise ValueError("only SDS channels write journals; give reliability='sds' as well")
         for name in (self.language, *self.languages):
             if name.split() != [name] or name != name.lower():
                 raise ValueError(f"a language must be one word in small letters (got {name!r})")
         if self.language in self.languages:
-            raise ValueError(f"`languages` must not have {self.language!r}: `texts` is of it")
+            raise ValueError(
+                f"`languages` must not have {self.language!r}: the texts of this language belong "
+                "into `texts`"
+            )
         if self.reliability == "sds" and self.derivation != "universal":
             raise ValueError(
-                "with reliability='sds' the derivation is 'universal': a channel has one topic"
+                "reliability='sds' needs derivation='universal', because a channel has one "
+                "content topic"
             )
         if not self.prefix or self.prefix != self.prefix.strip():
             raise ValueError(f"`prefix` must be a sign or a word (got {self.prefix!r})")
@@ -260,7 +264,10 @@ def _read(
     for name in _names(kind):
         named = f"{prefix}{name.upper()}"
         if not _is_readable(hints[name]):
-            raise TypeError(f"{kind.__name__}.{name} is annotated as {hints[name]!r}")
+            raise TypeError(
+                f"option {kind.__name__}.{name} has the type {hints[name]!r}, which cannot be "
+                "read from text"
+            )
         if text := variable(named, environment):
             found[name] = _of_text(hints[name], named, text)
         elif name in values:

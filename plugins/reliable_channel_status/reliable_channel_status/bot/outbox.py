@@ -241,7 +241,9 @@ class Outbox:
             ValueError: the request does not wait.
         """
         if self.owned is None:
-            raise NotControlNode("the bot has no community's key; give community_key_file=")
+            raise NotControlNode(
+                "the bot does not have the key of a community; give `community_key_file`"
+            )
         self.owned.decide(requester, accepted=accepted)
 
     def _own(self, key: PrivateKey, store: StateStore) -> OwnedCommunity:
@@ -333,14 +335,16 @@ class Outbox:
             ValueError: the bot has no function for direct messages.
         """
         if self.groups is None:
-            raise ValueError("the bot has no function for direct messages or groups")
+            raise ValueError(
+                "the bot has no handler for direct messages or groups, such as on_direct_message"
+            )
         return self.groups
 
     @property
     def _desk(self) -> DirectDesk:
         if self.direct is None:
             raise ValueError(
-                "the bot has no function for direct messages, such as on_direct_message"
+                "the bot has no handler for direct messages, such as on_direct_message"
             )
         return self.direct
 

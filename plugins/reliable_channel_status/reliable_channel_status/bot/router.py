@@ -211,7 +211,7 @@ class Router:
             ValueError: not a positive time.
         """
         if seconds <= 0:
-            raise ValueError(f"{seconds} seconds are no interval")
+            raise ValueError(f"an interval of {seconds} seconds is not possible; give more than 0")
 
         def declare(function: Function) -> Function:
             self.handlers.add_job(function, seconds)

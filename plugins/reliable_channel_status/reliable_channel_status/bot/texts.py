@@ -208,13 +208,16 @@ class Phrases:
 
     def __init__(self, **languages: Mapping[str, str]) -> None:
         if not languages:
-            raise ValueError("give a language at least: Phrases(en={…})")
+            raise ValueError("Phrases needs at least one language, such as Phrases(en={…})")
         self._languages = languages
         self._first = next(iter(languages))
         first = languages[self._first]
         for language, texts in languages.items():
             if missing := sorted(first.keys() ^ texts.keys()):
-                raise ValueError(f"`{missing[0]}` is in one of `{self._first}` and `{language}`")
+                raise ValueError(
+                    f"the text `{missing[0]}` is in only one of the languages `{self._first}` and "
+                    f"`{language}`"
+                )
             for name, text in texts.items():
                 if _fields(name, text) != _fields(name, first[name]):
                     raise ValueError(

@@ -17,14 +17,21 @@ from ..key_file import PASSPHRASE_VARIABLE, KeyFileError, needs_passphrase, read
 from ..wire.chats import Community
 from ..wire.keys import PrivateKey
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print a JSON line.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the outcome as a JSON line.")]
 Target = Annotated[
-    str, typer.Argument(help="bot.py, bot.py:name or package.module:name. Default name: bot.")
+    str,
+    typer.Argument(
+        help="Bot to run: bot.py, bot.py:name or package.module:name. Default name: bot."
+    ),
 ]
 WithPassphrase = Annotated[
     bool,
     typer.Option(
-        "--passphrase", help=f"Encrypt the key: ask, or take it from {PASSPHRASE_VARIABLE}."
+        "--passphrase",
+        help=(
+            "Encrypt the key with a passphrase: ask for the passphrase, or read it from "
+            f"{PASSPHRASE_VARIABLE}."
+        ),
     ),
 ]
 
@@ -37,10 +44,10 @@ def register(app: typer.Typer) -> None:
 
 
 def key(
-    file: Annotated[Path, typer.Argument(help="File of the key.")] = Path("bot.key"),
+    file: Annotated[Path, typer.Argument(help="Path of the key file.")] = Path("bot.key"),
     with_passphrase: WithPassphrase = False,
     show: Annotated[
-        bool, typer.Option("--show", help="Only print the public key of the file.")
+        bool, typer.Option("--show", help="Only print the public key of the key file.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -66,7 +73,9 @@ def new(
     community: Annotated[str, typer.Option(help="Id or key of the community.")],
     channel: Annotated[
         list[str] | None,
-        typer.Option(help="Uuid of a channel. Repeat it for several. Default: all."),
+        typer.Option(
+            help="Uuid of a channel. Repeat the flag for several channels. Default: all channels."
+        ),
     ] = None,
     with_passphrase: WithPassphrase = False,
     as_json: AsJson = False,
@@ -90,10 +99,11 @@ def _print(public_key: str, path: Path, as_json: bool) -> None:
 def run(
     target: Target = "bot.py",
     reload: Annotated[
-        bool, typer.Option("--reload", help="Start it again whenever its files change.")
+        bool, typer.Option("--reload", help="Start the bot again whenever its files change.")
     ] = False,
     config: Annotated[
-        Path | None, typer.Option(help="A TOML file with a table [bot], for StatusBot.configured.")
+        Path | None,
+        typer.Option(help="TOML file with a table [bot], which StatusBot.configured reads."),
     ] = None,
 ) -> None:
     """Run the bot of a file or module, and with --reload again after each change.
@@ -123,7 +133,8 @@ def run(
 def doctor(
     target: Target = "bot.py",
     config: Annotated[
-        Path | None, typer.Option(help="A TOML file with a table [bot], for StatusBot.configured.")
+        Path | None,
+        typer.Option(help="TOML file with a table [bot], which StatusBot.configured reads."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -104,7 +104,7 @@ def write_project(
     for channel in channels:
         community.channel_id(channel)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ProjectExists(f"{folder} is there and not empty; take another name")
+        raise ProjectExists(f"the folder {folder} is not empty; choose another name")
     folder.mkdir(parents=True, exist_ok=True)
     name = folder.resolve().name
     fields = {

@@ -80,7 +80,9 @@ def seen(folder: Path) -> Seen:
             continue
         found[file] = stat.st_mtime_ns, stat.st_size
         if len(found) > MAX_FILES:
-            raise CannotRun(f"{folder} has more than {MAX_FILES:,} files; keep the bot in its own")
+            raise CannotRun(
+                f"{folder} has more than {MAX_FILES:,} files; move the bot to a folder of its own"
+            )
     return found
 
 

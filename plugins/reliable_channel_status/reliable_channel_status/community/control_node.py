@@ -143,7 +143,7 @@ class ControlNode:
             ValueError: clients would refuse the description.
         """
         if self.newer is not None or self.description is not None:
-            raise NotControlNode(f"{self.community} exists already; see take_over()")
+            raise NotControlNode(f"community {self.community} exists already; see take_over()")
         return self._publishable(founded(profile, owner, self.community.id), now_ms)
 
     def change(self, edit: Edit, now_ms: int) -> CommunityDescription:
@@ -176,12 +176,14 @@ class ControlNode:
             ValueError: clients would refuse it.
         """
         if self.newer is None:
-            raise NotControlNode(f"no description of another control node of {self.community}")
+            raise NotControlNode(
+                f"no other control node published a description of {self.community}"
+            )
         permissions = self.newer.token_permissions.values()
         if any(one.token_criteria for one in permissions) or self.newer.private_data:
             raise NotControlNode(
-                f"{self.community} wants tokens, and balances are not looked up here, or is "
-                "encrypted with keys that are not here"
+                f"{self.community} has permissions by tokens, which this package cannot check, or "
+                "holds data encrypted with unknown keys"
             )
         description = self._publishable(with_owner(owner)(self.newer), now_ms)
         self.newer = None
@@ -303,11 +305,11 @@ class ControlNode:
     def _mine(self) -> CommunityDescription:
         if self.newer is not None:
             raise NotControlNode(
-                f"{self.community} is run elsewhere: its key signed a description of clock "
-                f"{self.newer.clock} there; stop the other one and call take_over()"
+                f"another control node runs {self.community}: it signed a description with clock "
+                f"{self.newer.clock}; stop the other control node and call take_over()"
             )
         if self.description is None:
-            raise NotControlNode(f"{self.community} was not founded here; call found()")
+            raise NotControlNode(f"this control node did not found {self.community}; call found()")
         return self.description
 
     def _publishable(self, description: CommunityDescription, now_ms: int) -> CommunityDescription:
@@ -315,7 +317,7 @@ class ControlNode:
         clock = max(now_ms, description.clock + 1)
         after = replace(description, clock=clock, id=self.community.id)
         if (why := why_invalid(after)) is not None:
-            raise ValueError(f"clients refuse it: {why}")
+            raise ValueError(f"clients would refuse the description of the community: {why}")
         encode_payload(after)  # a text that is no Unicode, a number out of range
         self.description = after
         return after
@@ -344,7 +346,7 @@ class ControlNode:
     def _pending(self, user: PublicKey) -> Request:
         request = self._requests.get(user)
         if request is None or request.state != "pending":
-            raise ValueError(f"{user} has no request that waits")
+            raise ValueError(f"{user} has no pending request to join")
         return request
 
     def _decide(self, request: Request, state: State) -> None:

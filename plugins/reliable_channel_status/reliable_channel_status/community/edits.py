@@ -88,7 +88,7 @@ class CommunityProfile:
         if self.access not in (Access.AUTO_ACCEPT, Access.MANUAL_ACCEPT):
             raise ValueError(f"`access` must be AUTO_ACCEPT or MANUAL_ACCEPT (got {self.access!r})")
         if not self.color:
-            raise ValueError("`color` must be a color such as #4360df")
+            raise ValueError("`color` must not be empty: write a color such as #4360df")
         for image in (self.image, self.banner):
             if image is not None:
                 _image(image)
@@ -158,12 +158,12 @@ def with_channel(
 
     def edit(before: CommunityDescription) -> CommunityDescription:
         if not name:
-            raise ValueError("a channel has a name")
+            raise ValueError("the name of the channel is empty; give a name")
         if category:
             _find(before.categories, category, "category")
         for uuid, other in before.chats.items():
             if uuid != channel and other.identity and other.identity.display_name == name:
-                raise ValueError(f"there is a channel {name!r} already: {uuid}")
+                raise ValueError(f"a channel named {name!r} exists already: {uuid}")
         old = before.chats.get(channel)
         position = sum(1 for other in before.chats.values() if other.category_id == category)
         if old is not None and old.category_id == category:
@@ -200,7 +200,7 @@ def with_category(category: str, name: str) -> Edit:
 
     def edit(before: CommunityDescription) -> CommunityDescription:
         if not name:
-            raise ValueError("a category has a name")
+            raise ValueError("the name of the category is empty; give a name")
         old = before.categories.get(category)
         position = len(before.categories) if old is None else old.position
         made = CommunityCategory(category_id=category, name=name, position=position)
@@ -299,7 +299,9 @@ def kicked(user: PublicKey) -> Edit:
     def edit(before: CommunityDescription) -> CommunityDescription:
         member = _find(before.members, user.hex, "member")
         if Role.ROLE_OWNER in member.roles:
-            raise ValueError("the owner stays a member: no other member could delete and pin")
+            raise ValueError(
+                "the owner must stay a member: no other member could delete and pin messages"
+            )
         chats = {
             uuid: replace(chat, members=_without(chat.members, user.hex))
             for uuid, chat in before.chats.items()
@@ -348,7 +350,10 @@ def with_role(user: PublicKey, role: Role) -> Edit:
     def edit(before: CommunityDescription) -> CommunityDescription:
         member = _find(before.members, user.hex, "member")
         if Role.ROLE_OWNER in (role, *member.roles):
-            raise ValueError("a community has one owner, from the beginning")
+            raise ValueError(
+                "the role of the owner cannot be given or taken away; a community keeps its "
+                "first owner"
+            )
         roles = () if role is Role.ROLE_NONE else (role,)
         return replace(before, members={**before.members, user.hex: replace(member, roles=roles)})
 

@@ -389,12 +389,18 @@ class GroupKeys:
             NoGroupKey: as `encrypt`.
         """
         if (key := self.current(group_id)) is None:
-            raise NoGroupKey(f"no key of {_called(group_id)} has come; wait, or ask its owner")
+            raise NoGroupKey(
+                f"no key of {_called(group_id)} has arrived; wait, or ask the owner of the "
+                "community"
+            )
         held = self._held[key.id]
         # DIVERGES: status-go counts on from the highest number that it saw, so that one member with
         # the last number silences all others. The iv is random, so a number may come twice.
         if held.written >= MAX_SEQ_NO:
-            raise NoGroupKey(f"the key of {_called(group_id)} is used up; its owner makes another")
+            raise NoGroupKey(
+                f"the key of {_called(group_id)} encrypted its maximum of messages; the owner of "
+                "the community can make another key"
+            )
         sealed = self._chain(held).encrypt(held.written + 1, plain, random=self._random)
         held.written += 1
         self._keep(held)

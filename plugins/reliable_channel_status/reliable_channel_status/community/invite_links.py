@@ -61,7 +61,8 @@ class InviteLink:
         match = _LINK.fullmatch(text) if len(text) <= MAX_LINK_LENGTH else None
         if match is None:
             raise ValueError(
-                f"{text[:150]!r} is no invite link: https://status.app/c#zQ3…, or …/c/…#zQ3…"
+                f"{text[:150]!r} is not an invite link such as https://status.app/c#zQ3… or "
+                "…/c/…#zQ3…"
             )
         kind, data, key = match.groups()
         community = Community.parse(key)
@@ -127,7 +128,9 @@ def _written(data: InviteData) -> str:
         url.shard.cluster, url.shard.index = data.shard.cluster, data.shard.index
     stored = url.SerializeToString()
     if len(stored) > _MAX_BLOCK:
-        raise ValueError(f"the data of a link has at most {_MAX_BLOCK} bytes (got {len(stored)})")
+        raise ValueError(
+            f"the data of an invite link must have at most {_MAX_BLOCK} bytes (got {len(stored)})"
+        )
     last = len(stored) - 1
     head = bytes([_WINDOW_22 | (last & 1) << 7, last >> 1 & 0xFF, 0x80 | last >> 9])
     return urlsafe_b64encode(head + stored + _END).decode()

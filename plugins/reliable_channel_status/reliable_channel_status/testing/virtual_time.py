@@ -21,7 +21,7 @@ class _Jumping(selectors.DefaultSelector):
     def select(self, timeout: float | None = None) -> list[Any]:
         found = super().select(0)
         if not found and timeout is None:
-            raise NothingWillHappen("all tasks wait for each other")
+            raise NothingWillHappen("all tasks wait, and no timer is due")
         if not found and timeout is not None and timeout > 0:
             self.now_s += timeout
         return found

@@ -60,7 +60,8 @@ class Community:
         uuid = channel.removeprefix(self.id)
         if not _UUID.fullmatch(uuid):
             raise ValueError(
-                f"channel {channel[:150]!r} is no uuid such as 1dc14fd8-9a8b-4df5-a358-2c3067be5439"
+                f"channel {channel[:150]!r} is not a uuid such as "
+                "1dc14fd8-9a8b-4df5-a358-2c3067be5439"
             )
         return self.id + uuid
 

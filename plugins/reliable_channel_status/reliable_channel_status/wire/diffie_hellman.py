@@ -41,7 +41,7 @@ def by_libsecp256k1() -> Exchange | None:
         output = ffi.new("unsigned char[]", X_BYTES)
         point = coincurve.PublicKey(public).public_key
         if not compute(context.ctx, output, point, private, copied, ffi.NULL):
-            raise ValueError("no key: it is not between 1 and the order of secp256k1")
+            raise ValueError("the private key is not between 1 and the order of secp256k1")
         return bytes(ffi.buffer(output, X_BYTES))
 
     return exchange

@@ -80,11 +80,13 @@ def open_symmetric(sealed: bytes, key: SymmetricKey) -> Opened:
         MalformedEnvelope: it was, and is not version 1.
     """
     if len(sealed) <= IV_BYTES + TAG_BYTES:
-        raise NotForThisKey(f"{len(sealed)} bytes are too few")
+        raise NotForThisKey(f"the encrypted payload has {len(sealed)} bytes, too few")
     try:
         plain = AESGCM(key.reveal()).decrypt(sealed[-IV_BYTES:], sealed[:-IV_BYTES], None)
     except InvalidTag:
-        raise NotForThisKey("AES-GCM: the key is wrong, or bytes were changed") from None
+        raise NotForThisKey(
+            "AES-GCM cannot decrypt the payload: the key is wrong, or bytes were changed"
+        ) from None
     return unpack(plain)
 
 
@@ -112,7 +114,9 @@ def open_ecies(sealed: bytes, key: PrivateKey) -> Opened:
     """
     plain = ecies.decrypt(sealed, key)
     if plain is None:
-        raise NotForThisKey("ECIES: the key is wrong, or bytes were changed")
+        raise NotForThisKey(
+            "ECIES cannot decrypt the payload: the key is wrong, or bytes were changed"
+        )
     return unpack(plain)
 
 
@@ -123,7 +127,9 @@ def pack(payload: bytes, signer: PrivateKey | None = None, *, random: Random = o
         ValueError: the payload has 16 MiB or more.
     """
     if len(payload) > MAX_PAYLOAD_BYTES:
-        raise ValueError(f"a payload has at most {MAX_PAYLOAD_BYTES} bytes, not {len(payload)}")
+        raise ValueError(
+            f"a payload must have at most {MAX_PAYLOAD_BYTES} bytes (got {len(payload)})"
+        )
     size_bytes = max(1, -(-len(payload).bit_length() // 8))
     flags = size_bytes | (0 if signer is None else _SIGNED)
     head = bytes([flags]) + len(payload).to_bytes(size_bytes, "little") + payload
@@ -141,17 +147,19 @@ def unpack(plain: bytes) -> Opened:
         MalformedEnvelope: a length that does not fit, or an invalid signature.
     """
     if not plain:
-        raise MalformedEnvelope("it is empty")
+        raise MalformedEnvelope("the decrypted payload is empty")
     flags, body, signer = plain[0], plain, None
     if flags & _SIGNED:
         body, signature = plain[:-SIGNATURE_BYTES], plain[-SIGNATURE_BYTES:]
         if len(body) <= 1:
-            raise MalformedEnvelope(f"{len(plain)} bytes cannot hold a signature")
+            raise MalformedEnvelope(f"the payload has {len(plain)} bytes, too few for a signature")
         signer = recover(body, signature)
         if signer is None:
-            raise MalformedEnvelope("its signature is invalid")
+            raise MalformedEnvelope("the signature of the payload is invalid")
     start = 1 + (flags & _SIZE_MASK)
     end = start + int.from_bytes(body[1:start], "little")
     if len(body) < end:
-        raise MalformedEnvelope(f"it says {end - start} bytes and holds {len(body) - start}")
+        raise MalformedEnvelope(
+            f"the payload announces {end - start} bytes but holds {len(body) - start}"
+        )
     return Opened(body[start:end], signer)

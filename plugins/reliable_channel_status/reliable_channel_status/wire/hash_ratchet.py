@@ -62,9 +62,12 @@ class GroupKey:
 
     def __post_init__(self) -> None:
         if len(self.key) != KEY_BYTES:
-            raise ValueError(f"a group key has {KEY_BYTES} bytes, not {len(self.key)}")
+            raise ValueError(f"a group key must have {KEY_BYTES} bytes (got {len(self.key)})")
         if not 0 < self.timestamp_ms <= _MAX_TIMESTAMP:
-            raise ValueError(f"a group key of time {self.timestamp_ms}")
+            raise ValueError(
+                "the time of a group key must be positive and at most 63 bits (got "
+                f"{self.timestamp_ms})"
+            )
         timestamp = self.timestamp_ms.to_bytes(8, "little")
         object.__setattr__(self, "id", keccak256(self.group_id + timestamp + self.key))
 
@@ -136,7 +139,9 @@ class Chain:
             ValueError: a number that no message of a key has.
         """
         if not 0 < seq_no <= MAX_SEQ_NO:
-            raise ValueError(f"message {seq_no} of a key; must be 1 to {MAX_SEQ_NO}")
+            raise ValueError(
+                f"a group key must have message numbers from 1 to {MAX_SEQ_NO} (got {seq_no})"
+            )
         mark = min(seq_no // STRIDE, len(self._marks) - 1)
         number, value = mark * STRIDE, self._marks[mark]
         if number < self._last[0] <= seq_no:

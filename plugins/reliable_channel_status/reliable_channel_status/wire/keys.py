@@ -48,11 +48,11 @@ class PublicKey:
     def __post_init__(self) -> None:
         data = bytes(memoryview(self.uncompressed))
         if len(data) not in (COMPRESSED_BYTES, UNCOMPRESSED_BYTES):
-            raise ValueError(f"a public key has 33 or 65 bytes, this one {len(data)}")
+            raise ValueError(f"a public key must have 33 or 65 bytes (got {len(data)})")
         try:
             point = coincurve.PublicKey(data)
         except ValueError:
-            raise ValueError(f"{data.hex()} is no point of secp256k1") from None
+            raise ValueError(f"{data.hex()} is not a point on the curve secp256k1") from None
         object.__setattr__(self, "uncompressed", point.format(compressed=False))
 
     @classmethod
@@ -67,7 +67,9 @@ class PublicKey:
         try:
             data = bytes.fromhex(text.removeprefix("0x"))
         except ValueError:
-            raise ValueError(f"{text[:150]!r} is no public key in hex, nor zQ3…") from None
+            raise ValueError(
+                f"{text[:150]!r} is not a public key in hex, nor in the form zQ3…"
+            ) from None
         return cls(data)
 
     @cached_property
@@ -103,7 +105,9 @@ def _from_multibase(text: str) -> bytes:
             number = number * 58 + _BASE58.index(digit)
     data = number.to_bytes(_MULTIBASE_LENGTH)[-len(_MULTICODEC) - COMPRESSED_BYTES :]
     if not data.startswith(_MULTICODEC):
-        raise ValueError(f"{text[:150]!r} is no public key: zQ3… has {_MULTIBASE_LENGTH} letters")
+        raise ValueError(
+            f"{text[:150]!r} is not a public key: zQ3… must have {_MULTIBASE_LENGTH} letters"
+        )
     return data[len(_MULTICODEC) :]
 
 
@@ -144,11 +148,13 @@ class PrivateKey:
     def __init__(self, key: bytes) -> None:
         key = bytes(memoryview(key))  # refuses text and numbers
         if len(key) != KEY_BYTES:
-            raise ValueError(f"a private key has {KEY_BYTES} bytes, this one has {len(key)}")
+            raise ValueError(f"a private key must have {KEY_BYTES} bytes (got {len(key)})")
         try:
             self._signing = coincurve.PrivateKey(key)
         except ValueError:
-            raise ValueError("a private key lies between 1 and the order of secp256k1") from None
+            raise ValueError(
+                "a private key must lie between 1 and the order of secp256k1"
+            ) from None
         self.public_key = PublicKey(self._signing.public_key.format(compressed=False))
 
     @classmethod
@@ -171,7 +177,10 @@ class PrivateKey:
         try:
             key = bytes.fromhex(text)
         except ValueError:
-            raise ValueError(f"a key in hex has {2 * KEY_BYTES} digits of 0-9 and a-f") from None
+            raise ValueError(
+                f"a key in hex must have {2 * KEY_BYTES} digits of 0-9 and a-f: write the key "
+                "without spaces and without 0x"
+            ) from None
         return cls(key)
 
     def reveal(self) -> bytes:
@@ -192,7 +201,9 @@ class PrivateKey:
         return f"PrivateKey(of {self.public_key!r})"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a PrivateKey is not pickled or copied; reveal() gives the key to store")
+        raise TypeError(
+            "a PrivateKey cannot be pickled or copied; reveal() returns the key for storage"
+        )
 
 
 class SymmetricKey:
@@ -207,9 +218,9 @@ class SymmetricKey:
     def __init__(self, key: bytes) -> None:
         self._key = bytes(memoryview(key))  # refuses text and numbers
         if len(self._key) != KEY_BYTES:
-            raise ValueError(f"a key has {KEY_BYTES} bytes, this one has {len(self._key)}")
+            raise ValueError(f"a key must have {KEY_BYTES} bytes (got {len(self._key)})")
         if not any(self._key):
-            raise ValueError("a key of zeros is none")
+            raise ValueError("a key of zero bytes only is not a usable key")
 
     def reveal(self) -> bytes:
         """Return the bytes of the AES-256 key."""
@@ -227,4 +238,6 @@ class SymmetricKey:
         return "SymmetricKey(…)"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a SymmetricKey is not pickled or copied; reveal() gives the key to store")
+        raise TypeError(
+            "a SymmetricKey cannot be pickled or copied; reveal() returns the key for storage"
+        )

@@ -134,7 +134,8 @@ class ChatMessage:
         contents = (self.sticker, self.image, self.audio, self.community, self.bridge_message)
         if sum(content is not None for content in contents) > 1:
             raise ValueError(
-                "a chat message has one of sticker, image, audio, community and bridge_message"
+                "a chat message may have only one of sticker, image, audio, community and "
+                "bridge_message"
             )
 
 
@@ -254,7 +255,7 @@ class MembershipUpdateMessage:
 
     def __post_init__(self) -> None:
         if self.message is not None and self.emoji_reaction is not None:
-            raise ValueError("a membership update has one of message and emoji_reaction")
+            raise ValueError("a membership update may have only one of message and emoji_reaction")
 
 
 ChatPayload: TypeAlias = ChatMessage | EditMessage | DeleteMessage | PinMessage | EmojiReaction

@@ -62,12 +62,16 @@ class Rooms:
         """
         if channels is None:
             if derivation == "per-channel":
-                raise ValueError("with derivation='per-channel' name the channels")
+                raise ValueError(
+                    "derivation='per-channel' needs the names of the channels; give `channels`"
+                )
             self._whole[community] = derivation
         else:
             rooms = [_room(community, channel, derivation) for channel in channels]
             if not rooms:
-                raise ValueError("channels is empty; name some, or give None for all")
+                raise ValueError(
+                    "`channels` is empty; name at least one channel, or give None for all channels"
+                )
             for room in rooms:
                 self._rooms[room.chat_id] = room
                 # Clients differ in which of the two they write on (docs/status.md).
@@ -83,7 +87,7 @@ class Rooms:
             ValueError: the name is empty.
         """
         if not name:
-            raise ValueError("a public chat has a name")
+            raise ValueError("the name of the public chat is empty; give a name")
         self._rooms[name] = Room(name, Topic(name), MessageType.PUBLIC_GROUP)
         self._topics[Topic(name)] = None
 
@@ -119,7 +123,10 @@ class Rooms:
         ids = [channel, *(community.id + channel for community in self.communities)]
         found = [room for chat_id in ids if (room := self.find(chat_id))]
         if len(found) != 1:
-            raise ValueError(f"{len(found)} chats of this bot are called {channel[:150]!r}")
+            raise ValueError(
+                f"{len(found)} chats of this bot have the name {channel[:150]!r}; the name must "
+                "fit exactly one chat"
+            )
         return found[0]
 
     def __iter__(self) -> Iterator[Room]:

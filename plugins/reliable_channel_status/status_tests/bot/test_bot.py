@@ -665,7 +665,7 @@ def test_functions_that_cannot_be_told_are_refused(bot: StatusBot, function: Any
         (lambda: StatusBot(node="x"), r"^`node` must be .*'x'\); write 'http://127.0.0.1:8645'"),
         (lambda: StatusBot(node="localhost:8645"), r"^`node` must be the address"),
         (lambda: new_bot(channels=["general"]), "uuid"),
-        (lambda: new_bot(channels=[]), "channels is empty"),
+        (lambda: new_bot(channels=[]), "`channels` is empty"),
         (lambda: new_bot(moderators=["Bob"]), "public key"),
         (lambda: new_bot(options=BotOptions(poll_ms=0)), "poll_ms"),
         (lambda: new_bot(options=BotOptions(prefix=" ")), "prefix"),

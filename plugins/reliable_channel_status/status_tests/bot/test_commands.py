@@ -271,5 +271,5 @@ def test_few_exchanges_are_remembered() -> None:
 def test_limits_that_are_none_are_refused(limits: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=r"must be at least 1 \(got 0\)"):
         LoopLimits(**limits)
-    with pytest.raises(ValueError, match="no limit"):
+    with pytest.raises(ValueError, match="a limit needs at least 1 call"):
         RateLimit(0, 1)

@@ -258,7 +258,7 @@ def test_what_is_no_step_is_named() -> None:
         assert alice.asks("!ask") == "!ask failed."
         alice.says("list")
         whys = [str(record.fields.get("why")) for record in bot.reporter.since(0)]
-        assert any("by @bot.step" in why for why in whys)
+        assert any("with @bot.step" in why for why in whys)
         assert any("return a text, a Reaction, a Question or nothing" in why for why in whys)
 
 
@@ -268,5 +268,5 @@ def test_two_steps_of_one_name_are_refused() -> None:
     async def one(talk: Talk) -> None: ...
 
     bot.step(one)
-    with pytest.raises(ValueError, match="two steps"):
+    with pytest.raises(ValueError, match=r"step .* is declared twice"):
         bot.step(one)

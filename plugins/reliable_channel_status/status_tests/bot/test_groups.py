@@ -293,6 +293,6 @@ def test_the_bot_makes_a_group_changes_it_and_leaves() -> None:
         assert last(carol.heard).members == {users[1]}
         assert last(carol.heard).name == "more coffee"
         assert list(member.bot.groups) == []
-        with pytest.raises(ValueError, match="not in a group"):
+        with pytest.raises(ValueError, match="not a member of group"):
             tester.run(member.bot.leave_group("another"))
         assert NOW_MS == START_MS

@@ -377,7 +377,7 @@ def test_a_handler_that_raises_is_named_and_the_others_run(
         assert tester.user("Alice").asks("!ping") == "pong"
     assert told == ["!ping"]
     assert "raises' why=\"ZeroDivisionError('on purpose')\"" in caplog.text
-    assert "it returned 5; return a text, a Reaction, a Question or nothing" in caplog.text
+    assert "a handler must return a text, a Reaction, a Question or nothing (got 5)" in caplog.text
 
 
 def test_a_handler_that_hangs_is_ended_and_holds_nobody_up(

@@ -277,7 +277,7 @@ def test_no_request_is_sent_where_none_is_wanted() -> None:
         tester.wait(2)
         assert (member.told, member.bot.standing(COMMUNITY)) == (["not_a_member"], "not_a_member")
         assert not owner.members
-        with pytest.raises(ValueError, match="the bot is not in 0x"):
+        with pytest.raises(ValueError, match="the bot is not a member of 0x"):
             member.bot.standing(Community(ALICE.public_key))
 
 

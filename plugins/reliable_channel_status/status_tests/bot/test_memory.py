@@ -281,7 +281,7 @@ def test_memory_is_bounded_and_what_is_forgotten_is_not_answered(
     outgoing = Sealer(ALICE).seal(_message("x", 5), TOPIC, 5)
     for number in range(2):
         again.say(f"{number}", outgoing.message_id, SHARD, outgoing.messages)
-    with pytest.raises(OutboxFull, match="is the node there"):
+    with pytest.raises(OutboxFull, match="check that the node runs"):
         again.say("3", outgoing.message_id, SHARD, outgoing.messages)
     waiting = BotMemory(store, ALICE.public_key, 9_000).next_unpublished()
     assert waiting is not None and (waiting.once, waiting.messages) == ("0", outgoing.messages)

@@ -159,7 +159,7 @@ def test_a_name_is_taken_once() -> None:
         lambda: group.command("add")(ping),
         lambda: bot.include(other),
     ):
-        with pytest.raises(ValueError, match="two commands"):
+        with pytest.raises(ValueError, match=r"command .* is declared twice"):
             again()
     with pytest.raises(ValueError, match="one word"):
         bot.command_group("two words")
@@ -264,7 +264,7 @@ def test_a_cooldown_says_when_it_ends() -> None:
     assert buckets.wait_ms("a", -5) == 60_000, "a clock that goes back gives nothing"
     with pytest.raises(ValueError, match="`by` must be 'user', 'channel' or 'all'"):
         Cooldown(1, 60, by="planet")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="no limit"):
+    with pytest.raises(ValueError, match="a limit needs at least 1 call"):
         Cooldown(0, 60)
 
 
@@ -441,8 +441,8 @@ def test_the_choices_of_few_users_are_kept(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(
     ("languages", "why"),
     [
-        ({}, "give a language"),
-        ({"en": {"a": "x"}, "de": {}}, "`a` is in one of `en` and `de`"),
+        ({}, "needs at least one language"),
+        ({"en": {"a": "x"}, "de": {}}, "`a` is in only one of the languages `en` and `de`"),
         ({"en": {"a": "{n}"}, "de": {"a": "{m}"}}, "`a` in `de` must name the fields of `en`"),
         ({"en": {"a": "{"}}, "`a` must be a template"),
     ],

@@ -42,7 +42,7 @@ def test_the_test_of_a_new_project_passes(tmp_path: Path) -> None:
 def test_what_is_there_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("precious")
     status, told = new(str(tmp_path), "--community", COMMUNITY.id)
-    assert status == 2 and "not empty; take another name" in told
+    assert status == 2 and "not empty; choose another name" in told
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 

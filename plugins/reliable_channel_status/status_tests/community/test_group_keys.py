@@ -126,7 +126,7 @@ def test_numbers_in_any_order_give_the_same_keys(numbers: list[int]) -> None:
             value = keccak256(value)
         assert chain.hash_at(number) == value
     for number in (0, -1, MAX_SEQ_NO + 1, 1_000_000):
-        with pytest.raises(ValueError, match="must be 1 to 100000"):
+        with pytest.raises(ValueError, match="from 1 to 100000"):
             chain.hash_at(number)
 
 
@@ -136,7 +136,7 @@ def test_keys_grow_later_and_impossible_ones_are_refused() -> None:
     assert second.timestamp_ms == first.timestamp_ms + 1
     with pytest.raises(ValueError, match="32 bytes"):
         GroupKey(GROUP, NOW_MS, b"short")
-    with pytest.raises(ValueError, match="of time 0"):
+    with pytest.raises(ValueError, match="time of a group key"):
         read_keys(GROUP, HRKeys(keys=[HRKey(key=bytes(32))]))
     (old,) = read_keys(GROUP, HRKeys(keys=[HRKey(key=bytes(32), deprecated_key_id=7)]))
     assert old.timestamp_ms == 7
@@ -208,7 +208,7 @@ def test_keys_of_strangers_open_and_are_not_written_with() -> None:
     mallory.keys.generate(GROUP, NOW_MS + 10**9)
     assert give(mallory, bob) is None
     assert bob.keys.current(GROUP) == genuine
-    with pytest.raises(NoGroupKey, match="has come"):
+    with pytest.raises(NoGroupKey, match="has arrived"):
         Device(MALLORY).keys.encrypt(GROUP, b"x")
 
 

@@ -69,7 +69,7 @@ def test_a_link_of_a_description() -> None:
     ],
 )
 def test_what_is_no_link(text: str) -> None:
-    with pytest.raises(ValueError, match=r"no invite link|invite link ends"):
+    with pytest.raises(ValueError, match=r"not an invite link|invite link ends"):
         InviteLink.parse(text)
 
 

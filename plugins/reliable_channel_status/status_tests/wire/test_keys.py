@@ -37,7 +37,7 @@ def test_a_key_does_not_show_itself(key: PrivateKey | SymmetricKey) -> None:
         assert SECRET.hex() not in text
         assert repr(SECRET) not in text
     for copied in (pickle.dumps, copy.copy, copy.deepcopy):
-        with pytest.raises(TypeError, match="not pickled or copied"):
+        with pytest.raises(TypeError, match="cannot be pickled or copied"):
             copied(key)
     assert key.reveal() == SECRET
     assert not hasattr(key, "__dict__")
@@ -84,7 +84,7 @@ def test_public_keys_are_equal_however_written() -> None:
 
 @pytest.mark.parametrize("data", [b"", bytes(33), bytes(65), b"\x04" + b"\x11" * 64, bytes(64)])
 def test_what_is_no_public_key_is_refused(data: bytes) -> None:
-    with pytest.raises(ValueError, match=r"public key has 33 or 65|no point"):
+    with pytest.raises(ValueError, match=r"public key must have 33 or 65|not a point"):
         PublicKey(data)
 
 
@@ -120,7 +120,7 @@ def test_a_key_file_is_its_owners_alone(tmp_path: Path, passphrase: str | None) 
     assert read_key(path, passphrase).public_key == ALICE.public_key
     assert needs_passphrase(path) is (passphrase is not None)
     assert (ALICE.reveal().hex() in path.read_text()) is (passphrase is None)
-    with pytest.raises(KeyFileError, match="exists; move it away"):
+    with pytest.raises(KeyFileError, match="exists; move the file away"):
         write_key(path, BOB, passphrase)
     assert read_key(path, passphrase).public_key == ALICE.public_key
 
@@ -128,7 +128,7 @@ def test_a_key_file_is_its_owners_alone(tmp_path: Path, passphrase: str | None) 
 def test_a_wrong_passphrase_is_told(tmp_path: Path) -> None:
     path = tmp_path / "bot.key"
     write_key(path, ALICE, "correct horse")
-    with pytest.raises(KeyFileError, match="another passphrase is needed"):
+    with pytest.raises(KeyFileError, match=r"passphrase of .* is wrong"):
         read_key(path, "battery staple")
     for missing in (None, ""):
         with pytest.raises(KeyFileError, match="needs a passphrase"):
@@ -139,7 +139,7 @@ def test_a_wrong_passphrase_is_told(tmp_path: Path) -> None:
 
 
 def test_a_changed_public_key_is_told(tmp_path: Path) -> None:
-    for passphrase, reason in ((None, "is not that of its private key"), ("p", "was changed")):
+    for passphrase, reason in ((None, "does not belong to the private key"), ("p", "was changed")):
         path = tmp_path / f"{passphrase}.key"
         write_key(path, ALICE, passphrase)
         document = json.loads(path.read_text())
@@ -192,7 +192,7 @@ def test_the_command_makes_a_key_and_tells_the_public_one(
     assert shown.output == made.output
     again = CliRunner().invoke(app, ["bot", "key", str(path)])
     assert again.exit_code == 2
-    assert "exists; move it away" in again.output
+    assert "exists; move the file away" in again.output
 
     sealed = tmp_path / "sealed.key"
     answers = "correct horse\ncorrect horse\n"
@@ -223,6 +223,6 @@ def test_a_system_that_keeps_no_file_private_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(os, "fchmod")
-    with pytest.raises(KeyFileError, match="no file modes of POSIX; make the key in WSL"):
+    with pytest.raises(KeyFileError, match="no POSIX file modes; make the key in WSL"):
         write_key(tmp_path / "bot.key", ALICE)
     assert list(tmp_path.iterdir()) == []

@@ -99,7 +99,7 @@ def test_topics_of_a_community() -> None:
 
 @pytest.mark.parametrize("channel", ["", "general", GENERAL.upper(), "0x02" + GENERAL])
 def test_what_is_no_channel_is_refused(channel: str) -> None:
-    with pytest.raises(ValueError, match="is no uuid"):
+    with pytest.raises(ValueError, match="is not a uuid"):
         COMMUNITY.channel_id(channel)
 
 

@@ -54,13 +54,13 @@ class SvsCore:
     def __init__(self, context: CoreContext) -> None:
         if context.signing is not None or context.require_signatures:
             raise ValueError(
-                "sync='svs' has no signed senders; leave signing and "
-                "require_signatures out, or take sync='sds'"
+                "sync='svs' has no signed senders; leave out `signing` and `require_signatures`, "
+                "or choose sync='sds'"
             )
         if (interval_ms := context.options.sds_options().sync_min_interval_ms) < 1:
             raise ValueError(
-                "`sync_min_interval_ms` must be at least 1 with sync='svs', which learns from "
-                f"state vectors what it lacks (got {interval_ms})"
+                f"`sync_min_interval_ms` must be at least 1 with sync='svs' (got {interval_ms}), "
+                "because state vectors announce missing messages"
             )
         self._state = ChannelState(context)
         self._receiver = Receiver(self._state)
@@ -88,7 +88,10 @@ class SvsCore:
         """
         self._check(content)
         if self.capacity_left <= 0:
-            raise OutgoingBufferFull(f"{self._state.own.limit} own messages are unacknowledged")
+            raise OutgoingBufferFull(
+                f"{self._state.own.limit} own messages are unacknowledged, which is the limit; "
+                "send again later"
+            )
         # DIVERGES from §4.2: the message tells of itself, so its vector waits a moment for others.
         publication = self._publish(now_ms)
         self._state.plan_acknowledgement(now_ms)
@@ -333,11 +336,13 @@ class SvsCore:
 
     def _check(self, content: bytes) -> None:
         if not content:
-            raise EmptyContent("there is nothing to send")
+            raise EmptyContent("the content is empty; there is nothing to send")
         overhead = OVERHEAD_BYTES + 2 * len(self._state.node.encode())
         limit = self._state.options.max_message_bytes - overhead
         if len(content) > limit:
-            raise ContentTooLong(f"{len(content)} bytes; at most {limit} fit a message")
+            raise ContentTooLong(
+                f"the content has {len(content)} bytes; at most {limit} fit a message"
+            )
 
     def _add_own(self, message_id: str, place: PublicationName, attempts: int = 0) -> None:
         name = self._state.wire.naming.publication(place.node, place.bootstrap_time, place.seq)

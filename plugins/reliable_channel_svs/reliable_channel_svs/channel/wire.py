@@ -150,7 +150,7 @@ class ChannelWire:
         if not name.starts_with(self.naming.group) or (
             component_number(name.components[-1], VERSION) is None
         ):
-            raise TlvError(f"{name} is no state vector of {self.naming.group}")
+            raise TlvError(f"{name} is not the name of a state vector of group {self.naming.group}")
         reader = Reader(packet.content, optional=(RECEIVED,))
         vector = encode(STATE_VECTOR, bytes(reader.take(STATE_VECTOR)))
         received = reader.take_if(RECEIVED)

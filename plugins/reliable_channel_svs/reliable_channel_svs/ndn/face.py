@@ -99,8 +99,11 @@ class Face:
         if isinstance(pending.answer, Data):
             return pending.answer
         if pending.answer is None:
-            raise NoData(f"{name}: no answer within {lifetime_ms} ms")
-        raise NoData(f"{name}: handed back, {NACK_REASONS.get(pending.answer, pending.answer)}")
+            raise NoData(f"{name}: no data arrived within {lifetime_ms} ms")
+        raise NoData(
+            f"{name}: the forwarder returned the Interest, "
+            f"{NACK_REASONS.get(pending.answer, pending.answer)}"
+        )
 
     async def _take(self, received: LinkPacket) -> None:
         type_, _ = read_number(memoryview(received.packet), 0)
@@ -114,7 +117,7 @@ class Face:
             if answer is not None:
                 await self._link.send(wrap(answer, received.pit_token))
         else:
-            raise TlvError(f"a packet of type {type_}")
+            raise TlvError(f"the forwarder sent a packet of the unknown type {type_}")
 
     def _resolve(self, name: Name, answer: Data | int) -> None:
         for pending in self._pending.get(name, ()):

@@ -61,7 +61,8 @@ class Address:
         if parts.scheme in ("tcp", "udp") and parts.hostname:
             return cls(url, parts.scheme, parts.hostname, parts.port or DEFAULT_PORT)
         raise ValueError(
-            f"{url!r}: a forwarder is unix:///path, tcp://host:port or udp://host:port"
+            f"{url!r}: write the address of a forwarder as unix:///path, tcp://host:port or "
+            "udp://host:port"
         )
 
 
@@ -101,7 +102,7 @@ class UnixStream:
         """
         if not hasattr(socket, "AF_UNIX"):
             raise OSError(
-                f"{path}: this system has no Unix sockets; give the forwarder's tcp address"
+                f"{path}: this system has no Unix sockets; give the TCP address of the forwarder"
             )
         made = socket.socket(socket.AF_UNIX)
         try:
@@ -163,9 +164,9 @@ class StreamLink:
                     await self._stream.send(packet)
         except TimeoutError as error:
             await self.aclose()
-            raise ForwarderError(f"the forwarder took no packet for {SEND_S:g} s") from error
+            raise ForwarderError(f"the forwarder accepted no packet for {SEND_S:g} s") from error
         except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
-            raise ForwarderError(f"the forwarder is gone: {error}") from error
+            raise ForwarderError(f"the link to the forwarder is broken: {error}") from error
 
     async def receive(self) -> bytes:
         """Wait for the next packet, and return it.
@@ -181,7 +182,7 @@ class StreamLink:
             except (OSError, anyio.EndOfStream, anyio.ClosedResourceError) as error:
                 raise ForwarderError("the forwarder closed the link") from error
             except anyio.BrokenResourceError as error:
-                raise ForwarderError(f"the link broke: {error}") from error
+                raise ForwarderError(f"the link to the forwarder broke: {error}") from error
 
     def _take(self) -> bytes | None:
         with memoryview(self._buffer) as view:
@@ -191,11 +192,14 @@ class StreamLink:
             except TlvError:
                 if len(view) < 18:  # the longest type and length there are
                     return None
-                raise ForwarderError("the link carries something else than packets") from None
+                raise ForwarderError("the forwarder sent bytes that are not NDN packets") from None
         end = start + length
         # Room for what a link header (NDNLPv2) adds.
         if end > 2 * MAX_PACKET_BYTES:
-            raise ForwarderError(f"a packet of {end} bytes; at most {MAX_PACKET_BYTES} are allowed")
+            raise ForwarderError(
+                f"the forwarder announced a packet of {end} bytes; at most {MAX_PACKET_BYTES} are "
+                "allowed"
+            )
         if len(self._buffer) < end:
             return None
         packet = bytes(self._buffer[:end])
@@ -219,7 +223,7 @@ class DatagramLink:
         try:
             await self._socket.send(packet)
         except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
-            raise ForwarderError(f"the forwarder is gone: {error}") from error
+            raise ForwarderError(f"the link to the forwarder is broken: {error}") from error
 
     async def receive(self) -> bytes:
         """Wait for the next packet, and return it.
@@ -230,7 +234,7 @@ class DatagramLink:
         try:
             return await self._socket.receive()
         except (OSError, anyio.BrokenResourceError, anyio.ClosedResourceError) as error:
-            raise ForwarderError(f"the forwarder is gone: {error}") from error
+            raise ForwarderError(f"the link to the forwarder is broken: {error}") from error
 
     async def aclose(self) -> None:
         await self._socket.aclose()

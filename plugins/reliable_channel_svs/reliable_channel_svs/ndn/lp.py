@@ -54,7 +54,10 @@ def unwrap(wire: bytes) -> LinkPacket:
             reasons = (decode_integer(v) for t, v in elements(value) if t == NACK_REASON)
             reason = next(reasons, 0)
         elif type_ == FRAGMENT_COUNT and decode_integer(value) != 1:
-            raise TlvError("a piece of a packet; links to local forwarders do not divide packets")
+            raise TlvError(
+                "the forwarder sent a fragment of a packet; links to local forwarders do not "
+                "divide packets"
+            )
     if packet is None:
         raise TlvError("the link packet contains no packet")
     return LinkPacket(packet, token, reason)

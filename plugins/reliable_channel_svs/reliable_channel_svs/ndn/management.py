@@ -60,7 +60,9 @@ def check_response(command: Command, content: bytes) -> None:
         code = decode_integer(reader.take(STATUS_CODE))
         text = bytes(reader.take_if(STATUS_TEXT) or b"").decode(errors="replace")
     except TlvError as error:
-        raise ForwarderError(f"{command.what}: an answer that cannot be read: {error}") from error
+        raise ForwarderError(
+            f"{command.what}: the answer of the forwarder cannot be read: {error}"
+        ) from error
     if code != 200:
         raise ForwarderError(f"{command.what}: the forwarder answers {code} {text}".rstrip())
 

@@ -71,7 +71,9 @@ class SvsNode:
         self.naming = Naming(Name.parse(group), options.naming)
         self.name = Name.parse(name)
         if (size := len(self.naming.group.encode())) > MAX_GROUP_BYTES:
-            raise InvalidName(f"a group's name of {size} bytes; at most {MAX_GROUP_BYTES}")
+            raise InvalidName(
+                f"the name of the group has {size} bytes; at most {MAX_GROUP_BYTES} are allowed"
+            )
         self.core = SvsProtocol(self.name, now_ms=now_ms(), random=random, options=options.svs)
         """Open to read."""
         self._store = PublicationStore(
@@ -127,7 +129,7 @@ class SvsNode:
         """
         longest, limit = max(map(len, contents)), self.content_limit_bytes
         if longest > limit:
-            raise ValueError(f"a publication of {longest} bytes; at most {limit} are possible")
+            raise ValueError(f"the publication has {longest} bytes; at most {limit} are possible")
         publications = []
         for content in contents:
             publications.append(self.core.publish(self._now_ms()))
@@ -305,7 +307,9 @@ class SvsNode:
             or component_number(components[-1], VERSION) is None
             or self.naming.parse_publication(data.name) is not None
         ):
-            raise SignatureRefused(f"{data.name} is no state vector of {self.naming.group}")
+            raise SignatureRefused(
+                f"{data.name} is not the name of a state vector of group {self.naming.group}"
+            )
         data.check(self._trust)
 
     # -- publications of others --------------------------------------------------------------------
@@ -318,7 +322,9 @@ class SvsNode:
         first = await self._ask(name.append(number_component(SEGMENT, 0)))
         last = first.final_block and component_number(first.final_block, SEGMENT)
         if (last := last or 0) >= self._options.segments:
-            raise TlvError(f"{name} has {last + 1} segments; {self._options.segments} are taken")
+            raise TlvError(
+                f"{name} has {last + 1} segments; at most {self._options.segments} are accepted"
+            )
         content = first.content
         for number in range(1, last + 1):
             content += (await self._ask(name.append(number_component(SEGMENT, number)))).content
@@ -327,7 +333,7 @@ class SvsNode:
     async def _ask(self, name: Name) -> Data:
         await self._connected.wait()
         if self._face is None:
-            raise ForwarderError("the forwarder is away")
+            raise ForwarderError("the forwarder is not connected")
         interest = Interest(name, os.urandom(4), self._options.interest_lifetime_ms)
         data = await self._face.express(interest)
         try:
@@ -336,7 +342,7 @@ class SvsNode:
             self._tell(PacketRefused(str(error)))
             raise
         if data.content_type == GONE:
-            raise Gone(f"{name}: its publisher has it no longer")
+            raise Gone(f"{name}: the publisher has deleted the publication")
         return data
 
     async def _deliver(self, outcome: Outcome) -> None:

@@ -27,7 +27,10 @@ def cut(message: bytes, size: int) -> list[bytes]:
         ValueError: the message is longer than other members would join.
     """
     if len(message) > MAX_MESSAGE_BYTES:
-        raise ValueError(f"it has {len(message)} bytes; at most {MAX_MESSAGE_BYTES} are joined")
+        raise ValueError(
+            f"the message has {len(message)} bytes; members of an NDN group reassemble at most "
+            f"{MAX_MESSAGE_BYTES}"
+        )
     step = size - 1
     starts = range(0, len(message), step) or range(1)
     return [

@@ -131,7 +131,7 @@ class NdnTransport(BaseTransport):
         """Publish a message, and announce it to the group."""
         node = self._opened()
         if not node.is_connected:
-            raise TransportError("the forwarder is away")
+            raise TransportError("the forwarder is not connected")
         self._forget_ephemeral(node)
         try:
             parts = cut(self._wrapping.body(envelope), node.content_limit_bytes)
@@ -188,7 +188,7 @@ class NdnTransport(BaseTransport):
     def _check_forwarder(self) -> None:
         lost, self._lost = self._lost, ""
         if lost:
-            raise TransportError(f"the forwarder is away: {lost}")
+            raise TransportError(f"the forwarder is not connected: {lost}")
 
     def _take(self, event: NodeEvent) -> Received | None:
         match event:

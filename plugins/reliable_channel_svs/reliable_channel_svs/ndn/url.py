@@ -65,7 +65,9 @@ class GroupUrl:
         if len(pairs) != len(dict(pairs)):
             raise ValueError(f"`node` must be {ALLOWED}, each part once (got {url!r})")
         if (found.key is None) != (found.trust is None):
-            raise ValueError(f"node is {url!r}; key= and trust= belong together")
+            raise ValueError(
+                f"`node` is {url!r}; give key= and trust= together, or neither of the two"
+            )
         return found
 
     def group(self, content_topic: str) -> Name:
@@ -91,7 +93,9 @@ class GroupUrl:
             return DigestSigner(), DigestTrust()
         own, trusted = _read_keys(self.key), _read_keys(self.trust)
         if len(own) != 1:
-            raise ValueError(f"{self.key} holds {len(own)} keys; a node signs with one")
+            raise ValueError(
+                f"the key file {self.key} holds {len(own)} keys; a node signs with exactly one key"
+            )
         [(name, seed)] = own.items()
         return Ed25519Signer(seed, name), KeyTrust(trusted)
 

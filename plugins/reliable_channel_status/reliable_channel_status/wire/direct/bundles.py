@@ -75,7 +75,9 @@ def read_bundle(raw: status_pb2.Bundle) -> Bundle:
         ValueError: it is not a bundle, or its identity did not sign it.
     """
     if not 0 < len(raw.signed_pre_keys) <= MAX_DEVICES:
-        raise ValueError(f"{len(raw.signed_pre_keys)} devices; must be 1 to {MAX_DEVICES}")
+        raise ValueError(
+            f"the bundle has {len(raw.signed_pre_keys)} devices; 1 to {MAX_DEVICES} are allowed"
+        )
     if max(map(len, raw.signed_pre_keys)) > MAX_ID_LENGTH:
         raise ValueError(f"the id of a device has more than {MAX_ID_LENGTH} characters")
     devices = {
@@ -84,13 +86,15 @@ def read_bundle(raw: status_pb2.Bundle) -> Bundle:
     }
     bundle = Bundle(_compressed(raw.identity), devices, raw.timestamp, raw.signature)
     if recover(bundle.signed_bytes, bundle.signature) != bundle.identity:
-        raise ValueError(f"not signed by its identity {bundle.identity!r}")
+        raise ValueError(f"the bundle has no valid signature by its identity {bundle.identity!r}")
     return bundle
 
 
 def _compressed(data: bytes) -> PublicKey:
     if len(data) != COMPRESSED_BYTES:
-        raise ValueError(f"a key has {len(data)} bytes, not {COMPRESSED_BYTES}")
+        raise ValueError(
+            f"a compressed public key has {len(data)} bytes instead of {COMPRESSED_BYTES}"
+        )
     return PublicKey(data)
 
 

@@ -89,18 +89,18 @@ def read_event(chat_id: str, data: bytes) -> MembershipEvent:
         BadGroup: it is not an event.
     """
     if not SIGNATURE_BYTES < len(data) <= MAX_EVENT_BYTES:
-        raise BadGroup(f"an event of {len(data)} bytes")
+        raise BadGroup(f"the event of a group has {len(data)} bytes, too few or too many")
     signature, encoded = data[:SIGNATURE_BYTES], data[SIGNATURE_BYTES:]
     raw = status_pb2.MembershipUpdateEvent()
     if not parsed(raw, encoded) or len(raw.members) > MAX_MEMBERS:
-        raise BadGroup("an event that cannot be read")
+        raise BadGroup("the event of a group cannot be read")
     author = recover(chat_id.encode() + encoded, signature)
     if author is None:
-        raise BadGroup("an event whose signature belongs to no key")
+        raise BadGroup("the signature of a group's event belongs to no key")
     try:
         members = tuple(map(PublicKey.parse, raw.members))
     except ValueError as error:
-        raise BadGroup(f"an event with a member that is not a key: {error}") from None
+        raise BadGroup(f"the event of a group names a member that is not a key: {error}") from None
     kind = MembershipEventType(raw.type)
     return MembershipEvent(kind, raw.clock, author, members, raw.name, raw.color, data)
 
@@ -129,7 +129,7 @@ class Group:
         """
         different = {event.data: event for event in events}
         if not 0 < len(different) <= MAX_EVENTS:
-            raise BadGroup(f"{len(different)} events; must be 1 to {MAX_EVENTS}")
+            raise BadGroup(f"the group has {len(different)} events; 1 to {MAX_EVENTS} are allowed")
         # Of the same clock those that let in come before those that need a member.
         in_order = sorted(different.values(), key=lambda one: (one.clock, one.type, one.data))
         group = cls(chat_id)

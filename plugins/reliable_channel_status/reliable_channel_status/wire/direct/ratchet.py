@@ -92,11 +92,11 @@ def decrypt_message(message_key: bytes, sealed: bytes, associated_data: bytes) -
         NotAuthentic: another key encrypted it, or it was changed.
     """
     if len(sealed) < IV_BYTES + MAC_BYTES:
-        raise NotAuthentic(f"{len(sealed)} bytes are too few")
+        raise NotAuthentic(f"the encrypted message has {len(sealed)} bytes, too few")
     cipher_key, mac_key, _ = _message_keys(message_key)
     body, mac = sealed[:-MAC_BYTES], sealed[-MAC_BYTES:]
     if not hmac.compare_digest(hmac.digest(mac_key, associated_data + body, "sha256"), mac):
-        raise NotAuthentic("another key encrypted it, or it was changed")
+        raise NotAuthentic("the message was encrypted with another key, or was changed afterwards")
     decryptor = Cipher(AES(cipher_key), CTR(body[:IV_BYTES])).decryptor()
     return decryptor.update(body[IV_BYTES:]) + decryptor.finalize()
 
@@ -193,7 +193,10 @@ class Ratchet:
                 state = _skip(state, current, header.pn, found)
             state = self._turned(state, header.key)
         if header.n < state.received:
-            raise KeyUsed(f"message {header.n} of a chain of which {state.received} were here")
+            raise KeyUsed(
+                f"message {header.n} was decrypted before: {state.received} messages of this "
+                "chain have arrived"
+            )
         state = _skip(state, header.key, header.n + 1, found)
         plain = decrypt_message(found[header.key, header.n], sealed, header.associated_data)
         self.state = state
@@ -224,7 +227,9 @@ def _skip(
     """Compute the message keys of the receiving chain up to a number."""
     if until - state.received > MAX_SKIP + 1:
         missing = until - state.received - 1
-        raise TooManySkipped(f"{missing} messages are missing before it; at most {MAX_SKIP} may")
+        raise TooManySkipped(
+            f"{missing} messages are missing before this message; at most {MAX_SKIP} may be skipped"
+        )
     chain, number = state.receiving, state.received
     while number < until:
         chain, found[key, number] = chain_step(chain)
