@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import islice
 from typing import Final, SupportsBytes
 
 from ..errors import StateError
@@ -96,11 +97,6 @@ class UnwrittenSteps:
         self._writing = self._unwritten = Changes()
         self._degraded_since_ms: int | None = None
         self._has_reported_reading = False
-        self._last_failure: StateError | None = None
-        self._refused_through = 0
-        """Later steps may refer to a refused one, so those that waited then are refused with it."""
-        self._without_syncs_through = 0
-        """Sync messages of steps up to this one may refer to a message that was withdrawn."""
         self.submitted = 0
         self.ended = 0
         """Steps that are written, or known to be at risk, or refused."""
@@ -146,15 +142,7 @@ class UnwrittenSteps:
         """Return all waiting data, to be written now in one transaction. Return None if there are
         no data, or if the pause after a failed write is not over. After this call, call `written`
         or `failed`, and then `finish`."""
-        self._batch, self.is_urgent = len(self._waiting), False
-        self._writing_filter = bytes(self._bloom_filter)
-        for step in self._waiting:
-            if not (changes := step.changes):
-                continue
-            if self._unwritten:
-                self._unwritten.add(changes)
-            else:
-                self._unwritten = changes  # nearly always it is the only one
+        self._gather()
         if not self._unwritten or self._is_resting(now_ms, at_once):
             return None
         self._writing, self._unwritten = self._unwritten, Changes()
@@ -170,8 +158,10 @@ class UnwrittenSteps:
     def failed(self, error: StateError, now_ms: int) -> StateDegraded | None:
         """Note that the write failed. The data are kept for the next write."""
         self._unwritten = self._writing  # nothing was added since `begin`
-        self.failure = self._last_failure = error
-        self._refused_through = self.submitted
+        # The steps that were added since `begin` end now, because they may refer to a refused
+        # message. The next write thus contains each refused message together with its deletion.
+        self._gather()
+        self.failure = error
         entries = self._unwritten.entries
         while len(entries) > ENTRIES_AT_RISK:
             oldest = next(iter(entries))
@@ -188,18 +178,16 @@ class UnwrittenSteps:
 
     def finish(self) -> Iterator[tuple[Step, StateError | None]]:
         """Yield the steps that this write ended, each with the reason for its refusal, or None."""
-        batch, self._batch = self._batch, 0
+        batch, self._batch, has_refused = self._batch, 0, False
         self.bloom_filter = self._writing_filter
         for _ in range(batch):
             step = self._waiting.popleft()
             self.ended += 1
-            failure = self.failure or self._last_failure
-            is_written = self.failure is None and self.ended > self._refused_through
-            if is_written or step.accepted is None or failure is None:
-                yield self._cleared(step), None
+            if self.failure is not None and step.accepted is not None:
+                has_refused = True
+                yield step, self.failure
             else:
-                self._without_syncs_through = self.submitted
-                yield step, failure
+                yield _without_syncs(step) if has_refused else step, None
 
     def reading_failed(self) -> StateDegraded | None:
         """Report failed look-ups once, because a message that was not found may be delivered
@@ -209,11 +197,17 @@ class UnwrittenSteps:
         self._has_reported_reading = True
         return StateDegraded(str(error), self.at_risk, error.retryable)
 
-    def _cleared(self, step: Step) -> Step:
-        if self.ended <= self._without_syncs_through:
-            step.events = [event for event in step.events if not isinstance(event, SyncSent)]
-            step.outgoing = [each for each in step.outgoing if each.kind is not OutgoingKind.SYNC]
-        return step
+    def _gather(self) -> None:
+        """Add the changes of all waiting steps to the data of the write that ends the steps."""
+        for step in islice(self._waiting, self._batch, None):
+            if not (changes := step.changes):
+                continue
+            if self._unwritten:
+                self._unwritten.add(changes)
+            else:
+                self._unwritten = changes  # nearly always it is the only one
+        self._batch, self.is_urgent = len(self._waiting), False
+        self._writing_filter = bytes(self._bloom_filter)
 
     def _is_resting(self, now_ms: int, at_once: bool) -> bool:
         if self._degraded_since_ms is None:
@@ -221,3 +215,10 @@ class UnwrittenSteps:
         if self.retry_at_ms is None:
             return True
         return not at_once and now_ms < self.retry_at_ms
+
+
+def _without_syncs(step: Step) -> Step:
+    """Remove the sync messages, which may refer to a message that was withdrawn."""
+    step.events = [event for event in step.events if not isinstance(event, SyncSent)]
+    step.outgoing = [each for each in step.outgoing if each.kind is not OutgoingKind.SYNC]
+    return step

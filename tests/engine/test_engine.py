@@ -430,6 +430,21 @@ def test_a_message_that_cannot_be_written_is_withdrawn_and_its_key_is_free() -> 
         alice.engine.check_writable()
 
 
+def test_a_message_that_waited_behind_a_failed_write_is_not_sent_after_a_restart() -> None:
+    disk = MemoryStateStore()
+    alice = Peer("alice", disk)
+    alice.send(b"first")
+    assert alice.engine.begin_write(alice.now_ms)
+    accepted = alice.send(b"second", "key")
+    alice.engine.end_write(alice.now_ms, tried=True, failure=FULL)
+    alice.write()
+    assert isinstance(accepted.failure, StateUnavailable)
+    again = Peer("alice", disk)
+    again.write()
+    assert again.publish() == []
+    assert again.engine.accepted_before("key") is None
+
+
 def test_what_was_not_written_is_written_once_the_disk_takes_it() -> None:
     bob, disk = Peer("bob"), MemoryStateStore()
     alice = Peer("alice", disk, on_state_failure="accept")
