@@ -276,12 +276,17 @@ class Engine:
             return accepted, self.step(now_ms)
         message_ids: list[str] = []
         logged: list[Logged] = []
-        for segment in segments:
-            message_id = self.core.send(segment, now_ms, timestamp_ns=now_ns)
-            message_ids.append(message_id)
-            self._message_traces.accepted(message_id, now_ms)
-            if self._notes_log:
-                logged += self._logged_own(message_id, message_ids[0])
+        try:
+            for segment in segments:
+                message_id = self.core.send(segment, now_ms, timestamp_ns=now_ns)
+                message_ids.append(message_id)
+                self._message_traces.accepted(message_id, now_ms)
+                if self._notes_log:
+                    logged += self._logged_own(message_id, message_ids[0])
+        except BaseException:  # segments are useless without the segments after them
+            self._take_back(message_ids)
+            self.core.outgoing()  # it was all that waited here
+            raise
         request_id = random_uuid(self._random.getrandbits(128))
         accepted = Accepted(request_id, tuple(message_ids), idempotency_key)
         if idempotency_key is not None:
@@ -609,11 +614,15 @@ class Engine:
         that refers to it. Of the steps that wait, sync messages may."""
         self._idempotency.discard(accepted.idempotency_key)
         self._requests.withdrawn(accepted.message_ids)
-        assert isinstance(self.core, Withdrawing)
-        for message_id in accepted.message_ids:
-            self.core.withdraw(message_id)
-            self._message_traces.withdrawn(message_id)
+        self._take_back(accepted.message_ids)
         accepted.failure = _refusal(failure)
+
+    def _take_back(self, message_ids: Sequence[str]) -> None:
+        """Take back own messages, if no participant knows any of them."""
+        take_back = self.core.withdraw if isinstance(self.core, Withdrawing) else self.core.abandon
+        for message_id in message_ids:
+            take_back(message_id)
+            self._message_traces.withdrawn(message_id)
 
     def _note_backlog(self, now_ms: int) -> None:
         waiting = self.outbox.undispatched_count

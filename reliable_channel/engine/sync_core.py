@@ -92,7 +92,9 @@ class Withdrawing(Protocol):
 
     If the state cannot be written, `ReliableChannel.send` raises, and the message must not be sent.
     If a core has no `withdraw`, the message that could not be saved stays accepted in memory. After
-    such a failure, the channel refuses later messages before it passes them to the core.
+    such a failure, the channel refuses later messages before it passes them to the core. If a
+    segment of a payload is refused, the channel withdraws the segments before it. Without
+    `withdraw`, the channel calls `SyncCore.abandon` for these segments.
     """
 
     def withdraw(self, message_id: str) -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from random import Random
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
 import pytest
@@ -17,6 +17,7 @@ from reliable_channel.diagnostics import (
 from reliable_channel.engine.engine import CANCELLED, REORDERED_MS, RESTART_MARGIN_MS
 from reliable_channel.engine.logged import Logged
 from reliable_channel.engine.steps import Wake
+from reliable_channel.engine.sync_core import SyncCore
 from reliable_channel.errors import ContentTooLong, OutgoingBufferFull
 from reliable_channel.events import (
     EphemeralDropped,
@@ -130,6 +131,41 @@ def test_a_payload_without_room_for_all_its_segments_is_refused_whole() -> None:
     with pytest.raises(ContentTooLong):
         alice.send(bytes(20_000))
     assert alice.publish() == []
+
+
+class WithoutWithdraw:
+    """A core as of a plugin that cannot withdraw a message."""
+
+    def __init__(self, core: SyncCore) -> None:
+        self._core = core
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "withdraw":
+            raise AttributeError(name)
+        return getattr(self._core, name)
+
+
+@pytest.mark.parametrize("can_withdraw", [True, False])
+def test_of_a_payload_with_a_refused_segment_nothing_is_sent(can_withdraw: bool) -> None:
+    disk = MemoryStateStore()
+    values: Any = {"segmentation": LAYOUTS[0].name, "segment_size_bytes": 1_000}
+    alice = Peer("alice", disk, limits=Limits(outgoing_messages=6), **values)
+    if not can_withdraw:
+        alice.engine.core = cast("Any", WithoutWithdraw(alice.engine.core))
+    # Both are cut while there is room. Then a channel may wait for their encryption.
+    first, second = alice.engine.split(bytes(3_900)), alice.engine.split(bytes(3_900))
+    accepted, step = alice.engine.send(first, START_MS * 1_000_000)
+    alice.end(step)
+    with pytest.raises(OutgoingBufferFull):
+        alice.engine.send(second, START_MS * 1_000_000, "key")
+    alice.end(alice.engine.step(alice.now_ms))
+    alice.write()
+    assert [each.message_id for each in alice.publish()] == list(accepted.message_ids)
+    assert list(alice.engine.core.unacknowledged) == list(accepted.message_ids)
+    assert alice.engine.accepted_before("key") is None
+    again = Peer("alice", disk)
+    again.write()
+    assert [each.message_id for each in again.publish()] == list(accepted.message_ids)
 
 
 def test_a_key_makes_a_repeated_send_one_message() -> None:
