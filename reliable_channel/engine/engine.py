@@ -150,6 +150,7 @@ class Engine:
                 archive,
                 Backoff(random.random, first_ms=1_000, max_ms=10_000),
                 core.bloom_filter if isinstance(core, Acknowledging) else b"",
+                is_strict=self._refuses_unwritten,
             )
         )
         """The steps that wait to be written; None without state."""
@@ -256,8 +257,7 @@ class Engine:
         Raises:
             StateUnavailable, StateCorrupt: it cannot.
         """
-        failure = None if self.unwritten is None else self.unwritten.failure
-        if failure is not None and self._refuses_unwritten:
+        if (failure := self._refusal_cause) is not None:
             raise _refusal(failure)
 
     def accepted_before(self, idempotency_key: str | None) -> Accepted | None:
@@ -454,7 +454,9 @@ class Engine:
                 self._spend(self.limit.spend(now_ms))
             item = self.outbox.take()
             if (draft := outgoing.draft) is not None:
-                written = self.unwritten.bloom_filter if self.unwritten else None
+                unwritten = self.unwritten
+                is_behind = unwritten is not None and (unwritten or unwritten.failure)
+                written = unwritten.bloom_filter if unwritten is not None and is_behind else None
                 data, self.has_news = draft.maker.leave(draft, now_ms, written)
                 kind, message_id = outgoing.kind, outgoing.message_id
                 item.outgoing = Outgoing(kind, message_id, data, outgoing.timestamp_ns)
@@ -630,9 +632,17 @@ class Engine:
             oldest_ms = self.outbox.oldest_ms(now_ms)
             self._events.append(SendingFellBehind(waiting, oldest_ms))
 
+    @property
+    def _refusal_cause(self) -> StateError | None:
+        """Failure of the state because of which nothing is accepted or acknowledged, or None."""
+        unwritten = self.unwritten
+        return None if unwritten is None or not self._refuses_unwritten else unwritten.failure
+
     def _is_obsolete(self, outgoing: Outgoing) -> bool:
         """Return True if it was cancelled, or is a retry of a message that was acknowledged or
-        given up meanwhile."""
+        given up meanwhile, or is a sync message that acknowledges unsaved messages."""
+        if outgoing.kind is OutgoingKind.SYNC and self._refusal_cause is not None:
+            return True
         if outgoing.kind is OutgoingKind.CONTENT or outgoing.is_redundant:
             return outgoing.message_id in self._cancelled
         return (

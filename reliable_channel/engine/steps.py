@@ -82,12 +82,19 @@ class UnwrittenSteps:
     """
 
     def __init__(
-        self, archive: ArchiveOverlay, backoff: Backoff, bloom_filter: SupportsBytes = b""
+        self,
+        archive: ArchiveOverlay,
+        backoff: Backoff,
+        bloom_filter: SupportsBytes = b"",
+        *,
+        is_strict: bool = False,
     ) -> None:
         self._archive = archive
+        self._is_strict = is_strict
         self._bloom_filter = bloom_filter
         self._writing_filter = self.bloom_filter = bytes(bloom_filter)
-        """The bloom filter after the last step that ended: what may be acknowledged."""
+        """Bloom filter of the messages that may be acknowledged, which is the filter after the last
+        step that ended. With `is_strict`, it is the filter after the last step that was written."""
         self._backoff = backoff
         self._waiting: deque[Step] = deque()
         self.is_urgent = False
@@ -179,7 +186,8 @@ class UnwrittenSteps:
     def finish(self) -> Iterator[tuple[Step, StateError | None]]:
         """Yield the steps that this write ended, each with the reason for its refusal, or None."""
         batch, self._batch, has_refused = self._batch, 0, False
-        self.bloom_filter = self._writing_filter
+        if self.failure is None or not self._is_strict:
+            self.bloom_filter = self._writing_filter
         for _ in range(batch):
             step = self._waiting.popleft()
             self.ended += 1

@@ -1,6 +1,7 @@
 """One participant whole, without an event loop."""
 
 from dataclasses import replace
+from functools import partial
 from random import Random
 from typing import Any, cast
 from unittest.mock import patch
@@ -33,6 +34,7 @@ from reliable_channel.events import (
 )
 from reliable_channel.options import Limits, RateLimitOptions
 from reliable_channel.runtime.runtime import DAMAGE
+from reliable_channel.sds import SdsProtocol
 from reliable_channel.sds.events import Outgoing, OutgoingKind
 from reliable_channel.segmentation import LAYOUTS
 from reliable_channel.segmentation.segment import Segment
@@ -479,6 +481,26 @@ def test_a_message_that_waited_behind_a_failed_write_is_not_sent_after_a_restart
     again.write()
     assert again.publish() == []
     assert again.engine.accepted_before("key") is None
+
+
+@pytest.mark.parametrize(("mode", "acknowledges"), [("raise", False), ("accept", True)])
+def test_an_unsaved_message_is_acknowledged_only_if_the_channel_lives_in_memory(
+    mode: str, acknowledges: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = partial(SdsProtocol, assembles_late=True)
+    monkeypatch.setattr("tests.engine.world.SdsProtocol", late)
+    alice, bob = Peer("alice", MemoryStateStore(), on_state_failure=mode), Peer("bob")
+    alice.send(b"saved")
+    alice.write()
+    bob.send(b"of bob")
+    alice.receive(bob.publish()[0].data)
+    alice.write(FULL)
+    cast("SdsProtocol", alice.engine.core).send_sync(alice.now_ms)
+    alice.end(alice.engine.step(alice.now_ms))
+    alice.write(at_once=False)
+    for sent in alice.publish():
+        bob.receive(sent.data)
+    assert bool(bob.of(MessageAcknowledged)) == acknowledges
 
 
 def test_what_was_not_written_is_written_once_the_disk_takes_it() -> None:
