@@ -10,7 +10,7 @@ from .changes import LogKey
 from .dialects import CodecError
 from .dialects.codec import MAX_ID_BYTES
 from .dialects.signature import with_signature
-from .draft import Draft, Histories
+from .draft import Draft, Histories, SavedDraft
 from .errors import (
     ContentTooLong,
     EmptyContent,
@@ -201,14 +201,17 @@ class Sender:
         return with_signature(data, draft.signature) if draft.signature else data
 
     def leave(
-        self, draft: Draft, now_ms: int, bloom_filter: bytes | None = None
+        self, draft: Draft | SavedDraft, now_ms: int, bloom_filter: bytes | None = None
     ) -> tuple[bytes, bool]:
         """Encode a message that leaves now (see `Maker.leave`)."""
-        state, message_id = self._state, draft.message.message_id
+        state, message_id = self._state, draft.message_id
         entry = state.outgoing_buffer.entries.get(message_id)
         if entry is not None and isinstance(entry.data, bytes):
             return entry.data, False
-        fixed, history = draft.message, bytes(draft.history)
+        try:
+            fixed, history = self._parts(draft)
+        except CodecError:  # an earlier version wrote more than this one reads
+            return bytes(draft), False
         due, has_filters = self._requests(now_ms), self._has_filters
         if bloom_filter is None:
             bloom_filter = bytes(state.bloom_filter)
@@ -228,7 +231,7 @@ class Sender:
                 try:
                     data = self._signed(data)
                 except Exception:  # of a plugin: what `send` signed is valid without the rest
-                    message, data = fixed, self.bare(draft)
+                    message, data = fixed, bytes(draft)
             if len(data) <= state.options.max_message_bytes:
                 break
         if message.repair_request:
@@ -241,17 +244,19 @@ class Sender:
     def restored(self, now_ms: int) -> None:
         """Make drafts of the messages that were saved before a restart. Broadcast the messages that
         were never sent, in their order."""
-        state = self._state
+        state, codec = self._state, self._state.profile.codec
 
         def place(entry: OutgoingEntry) -> LogKey:
             logged = state.log.get(entry.message_id)
             return logged.key if logged else (0, entry.message_id)
 
         for entry in sorted(state.outgoing_buffer, key=place):
-            entry.data = self._drafted(bytes(entry.data))
+            data = bytes(entry.data)
+            if codec.recognises(data):
+                entry.data = SavedDraft(self, entry.message_id, data)
             if not entry.attempts:
-                data = self._ready(entry.data, now_ms)
-                state.broadcast(OutgoingKind.CONTENT, entry.message_id, data)
+                ready = self._ready(entry.data, now_ms)
+                state.broadcast(OutgoingKind.CONTENT, entry.message_id, ready)
 
     def _draft(self, message_id: str, lamport: int, content: bytes, now_ms: int) -> Draft:
         """Fix what is to be fixed of a message."""
@@ -275,15 +280,16 @@ class Sender:
         length = len(with_signature(data, signature) if signature else data)
         return Draft(self, message, shared, signature, length)
 
-    def _drafted(self, data: bytes) -> bytes | Draft:
-        """An encoded message as a draft; as it is where this dialect cannot read it."""
+    def _parts(self, draft: Draft | SavedDraft) -> tuple[Message, bytes]:
+        """Return the fixed part of a message, and its causal history.
+
+        Raises:
+            CodecError: a saved message cannot be read.
+        """
+        if isinstance(draft, Draft):
+            return draft.message, bytes(draft.history)
         codec = self._state.profile.codec
-        try:
-            message = codec.decode(data) if codec.recognises(data) else None
-        except CodecError:
-            message = None
-        if message is None:
-            return data
+        message = codec.decode(draft.data)
         logged = self._state.log.entries.get(message.message_id)
         fixed = Message(
             message.sender_id,
@@ -293,11 +299,11 @@ class Sender:
             content=logged.content if logged else message.content,
         )
         history = b"".join(map(codec.encode_causal_entry, message.causal_history))
-        return self._made(fixed, history)
+        return fixed, history
 
-    def _ready(self, data: SupportsBytes, now_ms: int) -> bytes | Draft:
+    def _ready(self, data: SupportsBytes, now_ms: int) -> bytes | Draft | SavedDraft:
         """A message for its owner, who has a draft leave."""
-        if not isinstance(data, Draft):
+        if not isinstance(data, Draft | SavedDraft):
             return bytes(data)
         return data if self._assembles_late else self.leave(data, now_ms)[0]
 
