@@ -108,7 +108,8 @@ class Sender:
         if not (len(state.log) or has_request or state.options.behaviour.sync_without_history):
             return False
         message_id = message_id or self._sync_id()
-        data = self._sync(message_id, lamport, now_ms)
+        if (data := self._sync(message_id, lamport, now_ms)) is None:
+            return False
         if (profile := state.profile).refers_to_syncs:
             state.referable_syncs.add(message_id)
             state.on_transition(message_id, Trigger.SENT)
@@ -186,8 +187,8 @@ class Sender:
         if held is None or not codec.recognises(held):
             return
         message = replace(codec.decode(held), repair_request=tuple(requests), signature=None)
-        data = self._signed(codec.encode(message))
-        if len(data) <= state.options.max_message_bytes:
+        data = self._signed_in_turn(codec.encode(message))
+        if data is not None and len(data) <= state.options.max_message_bytes:
             state.broadcast(OutgoingKind.REPAIR, message_id, data)
             self._asked(requests, message_id, now_ms)
 
@@ -307,7 +308,7 @@ class Sender:
             return bytes(data)
         return data if self._assembles_late else self.leave(data, now_ms)[0]
 
-    def _sync(self, message_id: str, lamport: int, now_ms: int) -> bytes:
+    def _sync(self, message_id: str, lamport: int, now_ms: int) -> bytes | None:
         state, requests = self._state, self._requests(now_ms)
         message = Message(
             state.sender_id,
@@ -319,8 +320,8 @@ class Sender:
             log_root=self._root(now_ms),
         )
         history = state.causal_tail.encoded(is_sync=True)
-        data = self._signed(state.profile.codec.assemble(message, history))
-        if requests:
+        data = self._signed_in_turn(state.profile.codec.assemble(message, history))
+        if requests and data is not None:
             self._asked(requests, message_id, now_ms)
         return data
 
@@ -348,6 +349,13 @@ class Sender:
 
     def _signed(self, data: bytes) -> bytes:
         return data if self._signing is None else sign_message(self._signing, data)
+
+    def _signed_in_turn(self, data: bytes) -> bytes | None:
+        """Sign a message that no call of the application sends. Return None if that fails."""
+        try:
+            return self._signed(data)
+        except Exception:  # of a plugin: another turn comes, and the channel must not end
+            return None
 
     def _check_content(self, content: bytes) -> None:
         profile = self._state.profile
