@@ -246,18 +246,24 @@ class Sender:
         """Make drafts of the messages that were saved before a restart. Broadcast the messages that
         were never sent, in their order."""
         state, codec = self._state, self._state.profile.codec
-
-        def place(entry: OutgoingEntry) -> LogKey:
-            logged = state.log.get(entry.message_id)
-            return logged.key if logged else (0, entry.message_id)
-
-        for entry in sorted(state.outgoing_buffer, key=place):
+        for entry in sorted(state.outgoing_buffer, key=self._place):
             data = bytes(entry.data)
             if codec.recognises(data):
                 entry.data = SavedDraft(self, entry.message_id, data)
             if not entry.attempts:
                 ready = self._ready(entry.data, now_ms)
                 state.broadcast(OutgoingKind.CONTENT, entry.message_id, ready)
+
+    def _place(self, entry: OutgoingEntry) -> LogKey:
+        """Return the place of a saved message among the others, even if the log lost it."""
+        if (logged := self._state.log.get(entry.message_id)) is not None:
+            return logged.key
+        codec, data = self._state.profile.codec, bytes(entry.data)
+        try:
+            lamport = codec.decode(data).lamport_timestamp if codec.recognises(data) else None
+        except CodecError:
+            lamport = None
+        return lamport or 0, entry.message_id
 
     def _draft(self, message_id: str, lamport: int, content: bytes, now_ms: int) -> Draft:
         """Fix what is to be fixed of a message."""
