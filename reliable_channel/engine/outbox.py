@@ -54,7 +54,8 @@ class Growth:
 
     def is_lasting(self, size: int, now_ms: int) -> bool:
         """Note the present queue size, and return True after each minute of growth."""
-        if size and self.since_ms is not None and size > self._size:
+        # Half of the most is no growth any more, but the start of another.
+        if self.since_ms is not None and size > max(self._size, self._most // 2):
             self._most = max(self._most, size)
             if now_ms - self.since_ms < GROWS_MS or size < self._most:
                 return False

@@ -178,3 +178,10 @@ def test_a_backlog_that_shrinks_does_not_grow() -> None:
     growth = Growth()
     sizes = [1, *range(1_000, 100, -5)]
     assert not any(growth.is_lasting(size, 1_000 * s) for s, size in enumerate(sizes))
+
+
+def test_a_backlog_that_grows_again_after_a_burst_is_told() -> None:
+    growth = Growth()
+    sizes = [1, *range(1_000, 10, -10), *range(11, 30)]
+    grown = [size for s, size in enumerate(sizes) if growth.is_lasting(size, 10_000 * s)]
+    assert grown == [17, 23, 29]
