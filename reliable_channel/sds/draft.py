@@ -98,6 +98,8 @@ class SavedDraft:
 
     maker: Maker
     message_id: str
+    lamport_timestamp: int
+    """Time of `send` (ms), or more if a clock ran ahead."""
     data: bytes
     """Saved bytes, signed as they are."""
 

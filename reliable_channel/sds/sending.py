@@ -246,13 +246,14 @@ class Sender:
         """Make drafts of the messages that were saved before a restart. Broadcast the messages that
         were never sent, in their order."""
         state, codec = self._state, self._state.profile.codec
-        for entry in sorted(state.outgoing_buffer, key=self._place):
+        for lamport, message_id in sorted(map(self._place, state.outgoing_buffer)):
+            entry = state.outgoing_buffer.entries[message_id]
             data = bytes(entry.data)
             if codec.recognises(data):
-                entry.data = SavedDraft(self, entry.message_id, data)
+                entry.data = SavedDraft(self, message_id, lamport or now_ms, data)
             if not entry.attempts:
                 ready = self._ready(entry.data, now_ms)
-                state.broadcast(OutgoingKind.CONTENT, entry.message_id, ready)
+                state.broadcast(OutgoingKind.CONTENT, message_id, ready)
 
     def _place(self, entry: OutgoingEntry) -> LogKey:
         """Return the place of a saved message among the others, even if the log lost it."""
