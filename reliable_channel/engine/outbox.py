@@ -6,6 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Final
 
+from ..sds.draft import SavedDraft
 from ..sds.events import Outgoing, OutgoingKind
 
 _IN_TURNS: Final = tuple(kind for kind in OutgoingKind if kind is not OutgoingKind.CONTENT)
@@ -36,7 +37,7 @@ class Item:
     number: int
     outgoing: Outgoing = field(compare=False)
     since_ms: int = field(compare=False, default=0)
-    """Time (ms) at which the message entered the outbox."""
+    """Time (ms) at which the message entered the outbox. It may be before a restart."""
 
     def stamp_ns(self, wall_ns: int) -> int:
         """Return the timestamp (ns) with which a message is sent. A new message keeps the timestamp
@@ -54,7 +55,8 @@ class Growth:
 
     def is_lasting(self, size: int, now_ms: int) -> bool:
         """Note the present queue size, and return True after each minute of growth."""
-        if size and self.since_ms is not None and size > self._size:
+        # Half of the most is no growth any more, but the start of another.
+        if self.since_ms is not None and size > max(self._size, self._most // 2):
             self._most = max(self._most, size)
             if now_ms - self.since_ms < GROWS_MS or size < self._most:
                 return False
@@ -114,7 +116,9 @@ class Outbox:
             newest.append(outgoing)
         self._added += 1
         self.queued.add(key)
-        heapq.heappush(self._waiting[kind], Item(self._added, outgoing, now_ms))
+        draft = outgoing.draft
+        since_ms = draft.lamport_timestamp if isinstance(draft, SavedDraft) else now_ms
+        heapq.heappush(self._waiting[kind], Item(self._added, outgoing, min(since_ms, now_ms)))
 
     @property
     def first(self) -> Outgoing | None:

@@ -55,7 +55,7 @@ class Maker(Protocol):
         ...
 
     def leave(
-        self, draft: "Draft", now_ms: int, bloom_filter: bytes | None = None
+        self, draft: "Draft | SavedDraft", now_ms: int, bloom_filter: bytes | None = None
     ) -> tuple[bytes, bool]:
         """Encode a message that leaves now, with the current requests and the given or current
         filter.
@@ -68,7 +68,7 @@ class Maker(Protocol):
 
 @dataclass(slots=True, eq=False)
 class Draft:
-    """Own message that was not sent since the last restart. `bytes` encodes its fixed part."""
+    """Own message that `send` accepted since the last restart. `bytes` encodes its fixed part."""
 
     maker: Maker
     message: Message
@@ -79,8 +79,29 @@ class Draft:
     size_bytes: int
     """Length of the encoded fixed part with its signature (bytes)."""
 
+    @property
+    def message_id(self) -> str:
+        """Id of the message, as `send` returned it."""
+        return self.message.message_id
+
     def __len__(self) -> int:
         return self.size_bytes
 
     def __bytes__(self) -> bytes:
         return self.maker.bare(self)
+
+
+@dataclass(slots=True, eq=False)
+class SavedDraft:
+    """Own message of before a restart. It is decoded only when it leaves, because 10,000 messages
+    may wait at a restart."""
+
+    maker: Maker
+    message_id: str
+    lamport_timestamp: int
+    """Time of `send` (ms), or more if a clock ran ahead."""
+    data: bytes
+    """Saved bytes, signed as they are."""
+
+    def __bytes__(self) -> bytes:
+        return self.data

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, Final
 
-from .draft import Draft
+from .draft import Draft, SavedDraft
 from .fast_dataclass import value
 from .message import HistoryEntry
 
@@ -51,7 +51,7 @@ class Outgoing:
     is_redundant: bool = False
     """True if the message may be dropped under a rate limit: an extra copy, or a sync without
     requests."""
-    draft: Draft | None = None
+    draft: Draft | SavedDraft | None = None
     """Own message that its `maker` encodes when the owner sends the message."""
 
 

@@ -292,7 +292,8 @@ class SdsOptions:
     max_message_bytes: Annotated[
         int,
         Bound(1),
-        Doc("Maximum size of an encoded message. Default: the size that every node relays."),
+        Doc("""Maximum size of an encoded message. Default: the size that every node relays. A
+        message that was accepted under a larger value is still sent after a restart."""),
     ] = MAX_MESSAGE_BYTES
     self_tuning: Annotated[
         bool,

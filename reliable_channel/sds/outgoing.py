@@ -73,7 +73,7 @@ class OutgoingEntry:
 
     message_id: str
     data: SupportsBytes
-    """Sent bytes of the message, or a `Draft` before it is sent."""
+    """Sent bytes of the message, or a draft before it is sent."""
     attempts: int = 0
     """Number of dispatches of the message."""
     possible_acks: frozenset[str] = frozenset()

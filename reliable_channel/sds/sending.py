@@ -10,7 +10,7 @@ from .changes import LogKey
 from .dialects import CodecError
 from .dialects.codec import MAX_ID_BYTES
 from .dialects.signature import with_signature
-from .draft import Draft, Histories
+from .draft import Draft, Histories, SavedDraft
 from .errors import (
     ContentTooLong,
     EmptyContent,
@@ -112,7 +112,8 @@ class Sender:
         if not (len(state.log) or has_request or state.options.behaviour.sync_without_history):
             return False
         message_id = message_id or self._sync_id()
-        data = self._sync(message_id, lamport, now_ms)
+        if (data := self._sync(message_id, lamport, now_ms)) is None:
+            return False
         if (profile := state.profile).refers_to_syncs:
             state.referable_syncs.add(message_id)
             state.on_transition(message_id, Trigger.SENT)
@@ -190,8 +191,8 @@ class Sender:
         if held is None or not codec.recognises(held):
             return
         message = replace(codec.decode(held), repair_request=tuple(requests), signature=None)
-        data = self._signed(codec.encode(message))
-        if len(data) <= state.options.max_message_bytes:
+        data = self._signed_in_turn(codec.encode(message))
+        if data is not None and len(data) <= state.options.max_message_bytes:
             state.broadcast(OutgoingKind.REPAIR, message_id, data)
             self._asked(requests, message_id, now_ms)
 
@@ -205,14 +206,17 @@ class Sender:
         return with_signature(data, draft.signature) if draft.signature else data
 
     def leave(
-        self, draft: Draft, now_ms: int, bloom_filter: bytes | None = None
+        self, draft: Draft | SavedDraft, now_ms: int, bloom_filter: bytes | None = None
     ) -> tuple[bytes, bool]:
         """Encode a message that leaves now (see `Maker.leave`)."""
-        state, message_id = self._state, draft.message.message_id
+        state, message_id = self._state, draft.message_id
         entry = state.outgoing_buffer.entries.get(message_id)
         if entry is not None and isinstance(entry.data, bytes):
             return entry.data, False
-        fixed, history = draft.message, bytes(draft.history)
+        try:
+            fixed, history = self._parts(draft)
+        except CodecError:  # an earlier version wrote more than this one reads
+            return bytes(draft), False
         due, has_filters = self._requests(now_ms), self._has_filters
         if bloom_filter is None:
             bloom_filter = bytes(state.bloom_filter)
@@ -232,7 +236,7 @@ class Sender:
                 try:
                     data = self._signed(data)
                 except Exception:  # of a plugin: what `send` signed is valid without the rest
-                    message, data = fixed, self.bare(draft)
+                    message, data = fixed, bytes(draft)
             if len(data) <= state.options.max_message_bytes:
                 break
         if message.repair_request:
@@ -245,17 +249,26 @@ class Sender:
     def restored(self, now_ms: int) -> None:
         """Make drafts of the messages that were saved before a restart. Broadcast the messages that
         were never sent, in their order."""
-        state = self._state
-
-        def place(entry: OutgoingEntry) -> LogKey:
-            logged = state.log.get(entry.message_id)
-            return logged.key if logged else (0, entry.message_id)
-
-        for entry in sorted(state.outgoing_buffer, key=place):
-            entry.data = self._drafted(bytes(entry.data))
+        state, codec = self._state, self._state.profile.codec
+        for lamport, message_id in sorted(map(self._place, state.outgoing_buffer)):
+            entry = state.outgoing_buffer.entries[message_id]
+            data = bytes(entry.data)
+            if codec.recognises(data):
+                entry.data = SavedDraft(self, message_id, lamport or now_ms, data)
             if not entry.attempts:
-                data = self._ready(entry.data, now_ms)
-                state.broadcast(OutgoingKind.CONTENT, entry.message_id, data)
+                ready = self._ready(entry.data, now_ms)
+                state.broadcast(OutgoingKind.CONTENT, message_id, ready)
+
+    def _place(self, entry: OutgoingEntry) -> LogKey:
+        """Return the place of a saved message among the others, even if the log lost it."""
+        if (logged := self._state.log.get(entry.message_id)) is not None:
+            return logged.key
+        codec, data = self._state.profile.codec, bytes(entry.data)
+        try:
+            lamport = codec.decode(data).lamport_timestamp if codec.recognises(data) else None
+        except CodecError:
+            lamport = None
+        return lamport or 0, entry.message_id
 
     def _draft(self, message_id: str, lamport: int, content: bytes, now_ms: int) -> Draft:
         """Fix what is to be fixed of a message."""
@@ -279,15 +292,16 @@ class Sender:
         length = len(with_signature(data, signature) if signature else data)
         return Draft(self, message, shared, signature, length)
 
-    def _drafted(self, data: bytes) -> bytes | Draft:
-        """An encoded message as a draft; as it is where this dialect cannot read it."""
+    def _parts(self, draft: Draft | SavedDraft) -> tuple[Message, bytes]:
+        """Return the fixed part of a message, and its causal history.
+
+        Raises:
+            CodecError: a saved message cannot be read.
+        """
+        if isinstance(draft, Draft):
+            return draft.message, bytes(draft.history)
         codec = self._state.profile.codec
-        try:
-            message = codec.decode(data) if codec.recognises(data) else None
-        except CodecError:
-            message = None
-        if message is None:
-            return data
+        message = codec.decode(draft.data)
         logged = self._state.log.entries.get(message.message_id)
         fixed = Message(
             message.sender_id,
@@ -297,15 +311,15 @@ class Sender:
             content=logged.content if logged else message.content,
         )
         history = b"".join(map(codec.encode_causal_entry, message.causal_history))
-        return self._made(fixed, history)
+        return fixed, history
 
-    def _ready(self, data: SupportsBytes, now_ms: int) -> bytes | Draft:
+    def _ready(self, data: SupportsBytes, now_ms: int) -> bytes | Draft | SavedDraft:
         """A message for its owner, who has a draft leave."""
-        if not isinstance(data, Draft):
+        if not isinstance(data, Draft | SavedDraft):
             return bytes(data)
         return data if self._assembles_late else self.leave(data, now_ms)[0]
 
-    def _sync(self, message_id: str, lamport: int, now_ms: int) -> bytes:
+    def _sync(self, message_id: str, lamport: int, now_ms: int) -> bytes | None:
         state, requests = self._state, self._requests(now_ms)
         message = Message(
             state.sender_id,
@@ -317,8 +331,8 @@ class Sender:
             log_root=self._root(now_ms),
         )
         history = state.causal_tail.encoded(is_sync=True)
-        data = self._signed(state.profile.codec.assemble(message, history))
-        if requests:
+        data = self._signed_in_turn(state.profile.codec.assemble(message, history))
+        if requests and data is not None:
             self._asked(requests, message_id, now_ms)
         return data
 
@@ -346,6 +360,13 @@ class Sender:
 
     def _signed(self, data: bytes) -> bytes:
         return data if self._signing is None else sign_message(self._signing, data)
+
+    def _signed_in_turn(self, data: bytes) -> bytes | None:
+        """Sign a message that no call of the application sends. Return None if that fails."""
+        try:
+            return self._signed(data)
+        except Exception:  # of a plugin: another turn comes, and the channel must not end
+            return None
 
     def _check_content(self, content: bytes) -> None:
         profile = self._state.profile

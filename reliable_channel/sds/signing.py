@@ -33,7 +33,8 @@ class Signing(Protocol):
 
     def sign(self, data: bytes) -> bytes:
         """Sign data in the name of this participant. `send` raises the errors of this method. If
-        `sign` fails when a message leaves, the message leaves with the signature made by `send`."""
+        `sign` fails when a message leaves, the message leaves with the signature made by `send`.
+        If `sign` fails for a sync message, the sync is left out."""
         ...
 
     def verify(self, sender_id: str, data: bytes, signature: bytes) -> None:

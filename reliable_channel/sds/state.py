@@ -10,7 +10,7 @@ from .agenda import Agenda
 from .bloom import RollingBloomFilter
 from .changes import Recorder, Table
 from .comparison import LogComparison
-from .draft import Draft
+from .draft import Draft, SavedDraft
 from .events import Outgoing, OutgoingKind, SdsEvent
 from .ids import IdFunction, RecentIds
 from .log.archive import LogArchive
@@ -163,7 +163,7 @@ class ChannelState:
         self,
         kind: OutgoingKind,
         message_id: str,
-        data: bytes | Draft,
+        data: bytes | Draft | SavedDraft,
         timestamp_ns: int | None = None,
         *,
         is_redundant: bool = False,

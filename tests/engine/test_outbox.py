@@ -4,6 +4,8 @@ import pytest
 
 from reliable_channel.engine.outbox import CONTROL_LIMIT, EPHEMERAL_LIMIT, FRESH_NS, Growth, Outbox
 from reliable_channel.sds.events import Outgoing, OutgoingKind
+from tests.sds.test_restoring import Kept
+from tests.sds.world import NOW_MS
 
 
 def outgoing(kind: OutgoingKind, message_id: str) -> Outgoing:
@@ -174,7 +176,24 @@ def test_who_closes_waits_for_what_the_application_sent_and_for_nothing_else() -
     assert not outbox.queued
 
 
+def test_a_message_of_before_a_restart_has_waited_since_it_was_sent() -> None:
+    kept, outbox = Kept("alice", assembles_late=True), Outbox()
+    alice = kept.begin()
+    alice.send(b"hello", NOW_MS + 1_000)
+    kept.write(alice)
+    for each in kept.begin(NOW_MS + 30_000).outgoing():
+        outbox.put(each, NOW_MS + 30_000)
+    assert outbox.oldest_ms(NOW_MS + 40_000) == 39_000
+
+
 def test_a_backlog_that_shrinks_does_not_grow() -> None:
     growth = Growth()
     sizes = [1, *range(1_000, 100, -5)]
     assert not any(growth.is_lasting(size, 1_000 * s) for s, size in enumerate(sizes))
+
+
+def test_a_backlog_that_grows_again_after_a_burst_is_told() -> None:
+    growth = Growth()
+    sizes = [1, *range(1_000, 10, -10), *range(11, 30)]
+    grown = [size for s, size in enumerate(sizes) if growth.is_lasting(size, 10_000 * s)]
+    assert grown == [17, 23, 29]

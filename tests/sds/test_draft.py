@@ -29,7 +29,7 @@ def late(name: str = "alice", **changes: Any) -> SdsProtocol:
 def draft_of(core: SdsProtocol) -> Draft:
     """The draft of the newest message that waits."""
     draft = [outgoing for outgoing in core.outgoing() if outgoing.draft][-1].draft
-    assert draft is not None
+    assert isinstance(draft, Draft)
     return draft
 
 

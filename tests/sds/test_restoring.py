@@ -12,7 +12,9 @@ from reliable_channel.engine.archive_overlay import ArchiveOverlay
 from reliable_channel.sds import NIM, SPEC, CoreLimits, RepairOptions, SdsProtocol, WireProfile
 from reliable_channel.sds.bloom import BloomParameters
 from reliable_channel.sds.changes import DamagedRow, Recorder, TypedTable
-from reliable_channel.sds.draft import Draft
+from reliable_channel.sds.dialects import SpecCodec
+from reliable_channel.sds.dialects.codec import MAX_ID_BYTES
+from reliable_channel.sds.draft import Draft, SavedDraft
 from reliable_channel.sds.errors import ContentTooLong
 from reliable_channel.sds.events import MessageReceived, OutgoingKind
 from reliable_channel.sds.ids import js_waku_id
@@ -401,7 +403,7 @@ def test_positions_below_the_window_count_what_the_same_step_put_there() -> None
     assert [(event.message_id, event.position) for event in told] == [("old1", 0), ("old2", 1)]
 
 
-def waiting(core: SdsProtocol) -> list[Draft]:
+def waiting(core: SdsProtocol) -> list[Draft | SavedDraft]:
     """The drafts of content that wait to leave."""
     content = [each for each in core.outgoing() if each.kind is OutgoingKind.CONTENT]
     return [each.draft for each in content if each.draft is not None]
@@ -446,7 +448,7 @@ def test_what_went_out_goes_again_after_a_restart_with_the_filter_of_then() -> N
     core.send(b"hello", NOW_MS)
     (draft,) = waiting(core)
     before, _ = leave(draft, NOW_MS)
-    core.dispatched(draft.message.message_id, NOW_MS)
+    core.dispatched(draft.message_id, NOW_MS)
     core.receive(forge("after"), NOW_MS)
     kept.write(core)
     again = kept.begin()
@@ -480,6 +482,42 @@ def test_what_waits_is_signed_after_a_restart() -> None:
         check_signature(Seals("alice"), CODEC.decode(data), data)
 
 
+def test_a_restart_reads_nothing_of_what_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = Kept("alice", assembles_late=True)
+    core = kept.begin()
+    core.send(b"hello", NOW_MS)
+    kept.write(core)
+    with monkeypatch.context() as patched:
+        patched.setattr(SpecCodec, "decode", lambda *_: pytest.fail("10,000 of them take seconds"))
+        (draft,) = waiting(kept.begin())
+    assert CODEC.decode(leave(draft, NOW_MS)[0]).content == b"hello"
+
+
+def test_what_was_signed_leaves_where_the_key_is_away_since_a_restart() -> None:
+    kept = Kept("alice", assembles_late=True, signing=(seals := Seals("alice")))
+    core = kept.begin()
+    ids = [core.send(b"%d" % number, NOW_MS) for number in range(2)]
+    core.dispatched(ids[0], NOW_MS)
+    signed = [bytes(draft) for draft in waiting(core)]
+    kept.write(core)
+    seals.sign = key_away  # type: ignore[method-assign]
+    again = kept.begin()
+    again.on_deadline(NOW_MS + 31 * SECOND)
+    drafts = [each.draft for each in again.outgoing() if each.draft is not None]
+    assert {leave(draft, NOW_MS) for draft in drafts} == {(data, False) for data in signed}
+
+
+def key_away(data: bytes) -> bytes:
+    raise OSError("the key is away")
+
+
+def test_what_cannot_be_read_any_more_leaves_as_it_is() -> None:
+    alice, data = participant("alice", assembles_late=True), forge("i" * (MAX_ID_BYTES + 1))
+    alice.restore({"outgoing_messages": [("saved", data)]}, (), NOW_MS)
+    (draft,) = waiting(alice)
+    assert leave(draft, NOW_MS) == (data, False)
+
+
 def test_what_waits_in_another_dialect_goes_as_it_is() -> None:
     kept = Kept("alice", assembles_late=True)
     core = kept.begin()
@@ -493,15 +531,15 @@ def test_what_waits_in_another_dialect_goes_as_it_is() -> None:
     assert (outgoing.message_id, outgoing.draft, outgoing.data) == (message_id, None, bytes(draft))
 
 
-def test_what_waits_goes_though_the_log_has_let_go_of_it() -> None:
+def test_what_waits_goes_in_order_though_the_log_has_let_go_of_it() -> None:
     kept = Kept("alice", assembles_late=True)
     core = kept.begin()
-    ids = [core.send(b"%d" % number, NOW_MS) for number in range(3)]
+    ids = [core.send(b"%d" % number, NOW_MS) for number in range(20)]
     kept.write(core)
     saved = kept.store.open(Identity(CHANNEL, "alice", "spec"))
     again = participant("alice", assembles_late=True)
     again.restore(saved.tables, (), NOW_MS)
-    assert {draft.message.message_id for draft in waiting(again)} == set(ids)
+    assert [draft.message_id for draft in waiting(again)] == ids
 
 
 @pytest.mark.parametrize("cached", [0, 1, 3, 100])

@@ -24,7 +24,20 @@ from reliable_channel.sds.options import RepairOptions
 from reliable_channel.sds.signing import NotProven, signed_text
 from tests import inside
 
-from .world import CHANNEL, NOW_MS, decode, delivered, events, give, only, options, send, sync
+from .world import (
+    CHANNEL,
+    NOW_MS,
+    decode,
+    delivered,
+    events,
+    forge,
+    give,
+    only,
+    options,
+    participant,
+    send,
+    sync,
+)
 
 PROFILES = [SPEC, NIM]
 each_profile = pytest.mark.parametrize("profile", PROFILES, ids=lambda profile: profile.name)
@@ -309,6 +322,38 @@ def test_what_the_signer_raises_is_raised_by_send_and_nothing_goes_out() -> None
         core.send(b"hello", NOW_MS)
     assert not list(core.outgoing())
     assert not core.log
+
+
+class Locked(Seals):
+    """A key that cannot be used for a while."""
+
+    is_locked = False
+
+    def sign(self, data: bytes) -> bytes:
+        if self.is_locked:
+            raise OSError("the key is locked")
+        return super().sign(data)
+
+
+@pytest.mark.parametrize(
+    ("profile", "interval_ms", "kind"),
+    [(SPEC, 30_000, OutgoingKind.SYNC), (NIM, 0, OutgoingKind.REPAIR)],
+    ids=["sync", "repeated"],
+)
+def test_where_signing_fails_for_a_while_the_next_turn_asks(
+    profile: WireProfile, interval_ms: int, kind: OutgoingKind
+) -> None:
+    seals = Locked("alice")
+    alice = participant("alice", profile=profile, signing=seals, sync_min_interval_ms=interval_ms)
+    alice.dispatched(alice.send(b"hello", NOW_MS), NOW_MS)
+    alice.receive(forge("asks", after=["missing"], profile=profile), NOW_MS)
+    list(alice.outgoing())
+    for seals.is_locked in (True, False):
+        for _ in range(25):
+            alice.on_deadline(alice.next_deadline_ms() or 0)
+        asking = [decode(each) for each in alice.outgoing() if each.kind is kind]
+        assert seals.is_locked == (not asking)
+    assert [each.message_id for each in asking[0].repair_request] == ["missing"]
 
 
 def test_a_signature_is_found_only_at_the_end() -> None:

@@ -25,7 +25,7 @@ from reliable_channel.sds import (
 from reliable_channel.sds.agenda import Agenda
 from reliable_channel.sds.bloom import BloomParameters
 from reliable_channel.sds.dialects import SpecCodec
-from reliable_channel.sds.draft import Draft
+from reliable_channel.sds.draft import Draft, SavedDraft
 from reliable_channel.sds.events import (
     DeliveryFailed,
     MessageAcknowledged,
@@ -84,7 +84,7 @@ def send(core: SdsProtocol, content: bytes, now_ms: int = NOW_MS) -> Outgoing:
     return only(o for o in core.outgoing() if o.message_id == message_id)
 
 
-def leave(draft: Draft, now_ms: int) -> tuple[bytes, bool]:
+def leave(draft: Draft | SavedDraft, now_ms: int) -> tuple[bytes, bool]:
     """Have a draft leave; return its bytes, and True if they have requests."""
     return draft.maker.leave(draft, now_ms)
 

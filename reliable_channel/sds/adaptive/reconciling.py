@@ -112,9 +112,10 @@ class ReconcilingSender(TunedSender):
             state.clock.tick(now_ms),
             reconciling=said,
         )
-        data = self._signed(state.profile.codec.encode(message))
-        state.broadcast(OutgoingKind.CONTROL, message_id, data)
-        state.counters.syncs_sent += 1
+        data = self._signed_in_turn(state.profile.codec.encode(message))
+        if data is not None:
+            state.broadcast(OutgoingKind.CONTROL, message_id, data)
+            state.counters.syncs_sent += 1
 
 
 class ReconcilingReceiver(TunedReceiver):

@@ -93,7 +93,7 @@ class TunedSender(Sender):
         self._frontier.sent()
         return made
 
-    def _sync(self, message_id: str, lamport: int, now_ms: int) -> bytes:
+    def _sync(self, message_id: str, lamport: int, now_ms: int) -> bytes | None:
         self._frontier.is_long = self._tuner.sync_suits_others(now_ms)
         return super()._sync(message_id, lamport, now_ms)
 

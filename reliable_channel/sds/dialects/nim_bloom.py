@@ -11,9 +11,10 @@ from google.protobuf.message import DecodeError
 from ..bloom import BloomFilterError, BloomForm, BloomLayout, BloomParameters
 from ..bloom_hash import HashPair
 from . import nim_sds_pb2
-from .fields import parsed
+from .fields import parsed, written
 from .nim_strings import magnitude, string_hash
 
+_WORDS_TAG: Final = bytes([nim_sds_pb2.BloomFilter.WORDS_FIELD_NUMBER << 3 | 2])
 MAX_HASH_COUNT: Final = 64
 """Maximum number of hashes of a filter. An error rate of 10^-12 needs 40 hashes, and more hashes
 only cost time."""
@@ -30,13 +31,14 @@ class NimBloomForm:
 
     def write(self, parameters: BloomParameters, words: bytes) -> bytes:
         """Encode the words and the parameters of a filter."""
-        return nim_sds_pb2.BloomFilter(
-            words=words,
+        # Joined, because each write of the state takes this form, and protobuf copies more slowly.
+        rest = nim_sds_pb2.BloomFilter(
             capacity=parameters.capacity,
             error_rate_ppm=int(parameters.error_rate * 1_000_000),
             hash_count=parameters.hash_count,
             bit_count=parameters.bit_count,
-        ).SerializeToString()
+        )
+        return b"".join((_WORDS_TAG, written(len(words)), words, rest.SerializeToString()))
 
     def read(self, field: bytes, parameters: BloomParameters) -> tuple[BloomLayout, bytes]:
         """Return the layout and the words that a received filter contains.

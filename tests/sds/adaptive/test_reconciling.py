@@ -18,6 +18,7 @@ from reliable_channel.sds.events import (
 )
 from reliable_channel.sds.log.root import Reconciling
 
+from ..test_signing import Locked
 from ..world import (
     CHANNEL,
     CODEC,
@@ -29,6 +30,7 @@ from ..world import (
     events,
     forge,
     participant,
+    sync,
 )
 
 numbers = count()
@@ -75,6 +77,20 @@ def test_what_two_lacked_of_each_other_comes_in_bundles(cache_bytes: int) -> Non
         assert world[name].core.counters.syncs_sent == len(said)
     for name in ("alice", "bob"):
         assert not world[name].core.progress().repair_failed
+
+
+def test_where_signing_fails_for_a_while_logs_are_repaired_later() -> None:
+    seals, bob, now_ms = Locked("alice"), tuned(), NOW_MS
+    alice, kinds = participant("alice", self_tuning=True, signing=seals), []
+    alice.receive(forge("a"), NOW_MS)
+    bob.receive(forge("b"), NOW_MS)
+    for seals.is_locked in (True, False):
+        for _ in range(5):
+            now_ms += MINUTE
+            alice.receive(sync(bob, now_ms).data, now_ms)
+            pass_time(alice, now_ms + SECOND)
+        kinds.append({each.kind for each in alice.outgoing()})
+    assert OutgoingKind.CONTROL in kinds[1] and not kinds[0]
 
 
 def test_a_message_of_a_bundle_waits_as_if_it_came_by_itself() -> None:

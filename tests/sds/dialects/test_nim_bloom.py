@@ -1,3 +1,5 @@
+from random import Random
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -50,6 +52,12 @@ def test_what_was_inserted_is_found_by_who_knows_only_the_bytes(
     layout, words = NIM_BLOOM.read(sent, OWN)
     assert layout == made.layout
     assert all(layout.holds(words, NIM_BLOOM.hash_pair(item)) for item in items)
+
+
+@pytest.mark.parametrize("length", [0, 16, 200, 93_760])
+def test_a_filter_is_written_as_protobuf_writes_it(length: int) -> None:
+    words = Random(length).randbytes(length)
+    assert NIM_BLOOM.write(BloomParameters(10, 0.01), words) == field(words)
 
 
 def test_a_rolling_filter_is_written_whole() -> None:
