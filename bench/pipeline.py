@@ -127,7 +127,9 @@ def row(
             found: list[Verdict] = []
             note(steps, "check", lambda: found.append(check([directory])))
             answers.append(figures_of(found[0]))
-        answers.append(by_tables(steps, directory, Path(scratch) / "facts", options.duckdb))
+        answers.append(by_tables(steps, directory, Path(scratch) / "facts"))
+        if options.duckdb:
+            answers.append(read_tables(steps, Path(scratch) / "facts"))
         if spark is not None:
             answers.append(by_spark(steps, spark, directory, Path(scratch)))
     answers = list(filter(None, answers))
@@ -159,7 +161,7 @@ def by_duckdb(steps: Steps, directory: Path, scratch: Path) -> dict[str, Any]:
             answers.update(zip(names, found.fetchall()[0], strict=True))
 
         def report() -> None:
-            for name in ("ways", "acknowledgements"):
+            for name in ("ways", "latency", "acknowledgements"):
                 answers[name] = database.execute(queries[name]).fetchall()
 
         try:
@@ -171,7 +173,7 @@ def by_duckdb(steps: Steps, directory: Path, scratch: Path) -> dict[str, Any]:
     return answers
 
 
-def by_tables(steps: Steps, directory: Path, facts: Path, is_read: bool) -> dict[str, Any]:
+def by_tables(steps: Steps, directory: Path, facts: Path) -> dict[str, Any]:
     """The figures of `audit ingest`, also when all journals but one were read before."""
     done: list[Ingested] = []
     found: list[Judged] = []
@@ -188,7 +190,7 @@ def by_tables(steps: Steps, directory: Path, facts: Path, is_read: bool) -> dict
     assert [each.added for each in done][1:] == [1]
     answers = figures_of(found[0].verdict) | reported(report)
     assert figures_of(found[1].verdict).items() <= answers.items()
-    return answers | (read_tables(steps, facts) if is_read else {})
+    return answers
 
 
 def reported(directory: Path) -> dict[str, Any]:
@@ -220,7 +222,7 @@ def read_tables(steps: Steps, facts: Path) -> dict[str, Any]:
             database.execute("create table delivered as from delivery_rows")
 
         def report() -> None:
-            answers["ways"] = database.execute(
+            answers["latency"] = database.execute(
                 "select way, count(*), max(latency_ms) from latency group by way order by way"
             ).fetchall()
             answers["acknowledgements"] = database.execute(

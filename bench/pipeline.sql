@@ -71,10 +71,11 @@ select
     ) as ids_of_several;
 
 -- ways
+create or replace table arrival as
 select case when came.source = 'store' then 'store'
     when kind = 'content' then 'live' when kind = 'retry' then 'retransmission'
     else coalesce(kind, 'unknown') end as way,
-    count(*), max(at_ms - accepted_ms)
+    at_ms - coalesce(accepted_ms, first_ms) as latency_ms, accepted_ms is not null as is_from_log
 from delivery
 left join (
     select file.channel_id, message_hash, any_value(source) as kind
@@ -86,13 +87,16 @@ join (
     where event = 'wire_in' and outcome in ('delivered', 'parked') group by all
 ) as came using (channel_id, participant_id, message_hash)
 join (
-    select channel_id, message_id, coalesce(
-        min(at_ms) filter (first_segment_id is not null), min(at_ms)
-    ) as accepted_ms
+    select channel_id, message_id, min(at_ms) as first_ms,
+        min(at_ms) filter (first_segment_id is not null) as accepted_ms
     from delivery group by all
 ) as sent using (channel_id, message_id)
-where first_segment_id is null
-group by way order by way;
+where first_segment_id is null;
+select way, count(*), max(latency_ms) from arrival group by way order by way;
+
+-- latency
+-- of messages whose sender's journal is there, as in the view
+select way, count(*), max(latency_ms) from arrival where is_from_log group by way order by way;
 
 -- acknowledgements
 select participant_id, count(*) from line join file using (path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -39,3 +40,15 @@ def test_a_missing_message_is_missing_for_both(tmp_path: Path) -> None:
         counts = figures(journals, tmp_path)
         assert counts["never_delivered"] == found.broken["delivery"] == 1
         assert counts["logs"] == found.logs == 2
+
+
+def test_every_figure_is_the_same_also_without_a_journal(tmp_path: Path) -> None:
+    """The view `latency` has only messages whose sender has a journal."""
+    from bench.pipeline import Case, row
+
+    case = Case("one journal is missing", "4x60+2x40/1", Shape())
+    with written(case.groups, case.shape) as journals:
+        row(case, journals, None, Namespace(duckdb=True, no_check=False))
+        found = figures(journals, tmp_path)
+    ways = [{each[0] for each in found[name]} for name in ("ways", "latency")]
+    assert ways == [{"live", "store", "unknown"}, {"live", "store"}]

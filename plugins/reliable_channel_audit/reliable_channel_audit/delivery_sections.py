@@ -18,7 +18,8 @@ MAX_IN_GRID: Final = 10
 lists the worst pairs instead."""
 ABOUT: Final = (
     "Delivery to others than the sender, and the latency from the sender's log to theirs that so "
-    "many percent of the deliveries do not exceed."
+    "many percent of the deliveries do not exceed. Without the sender's journal, the latency "
+    "starts at the first delivery."
 )
 _COUNTS: Final = ("delivered", "lost", "rate", "p50", "p90", "p99", "max")
 

@@ -31,8 +31,9 @@ _TEXTS: Final = frozenset({"channel_id", "participant_id", "way", "source", "kin
 
 
 def by_way(judged: Judged) -> pa.Table:
-    """Time of messages from their sender to others' logs (ms), by path. Late messages came after a
-    message that refers to them."""
+    """Time of messages from their sender to others' logs (ms), by path. Without the sender's
+    journal, the time starts at the first delivery. Late messages came after a message that refers
+    to them."""
     rows = []
     for channel_id, came in judged.arrivals.items():
         for way, delays in sorted(came.by_way.items()):
