@@ -103,7 +103,7 @@ async def test_a_copy_of_another_participant_or_a_damaged_one_is_not_restored(
         MemoryNetwork().transport(), "bob", state=f"sqlite:///{other}"
     ) as channel:
         await send(channel, "two")
-    with pytest.raises(StateUnavailable, match="that of 'bob'"):
+    with pytest.raises(StateUnavailable, match="is the state of 'bob'"):
         files.restore(other, path)
     damaged = tmp_path / "damaged.db"
     shutil.copyfile(path, damaged)

@@ -114,7 +114,7 @@ async def test_more_connections_than_allowed(caplog: pytest.LogCaptureFixture) -
     async with listening(limits=ListenLimits(connections=2)) as node:
         async with dialled(node, 1), dialled(node, 2), socket_to(node) as third:
             await closed(third)
-        await logged(caplog, "all 2 `connections` are in use")
+        await logged(caplog, "`connections` is 2")
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
