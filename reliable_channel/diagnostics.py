@@ -137,7 +137,7 @@ class NodeHealth:
 
     @property
     def is_away(self) -> bool:
-        """True if no message arrives through the node. False before the first attempt."""
+        """True if no message arrives through the node. False before the first subscription."""
         return self.state == "unsubscribed" and bool(self.last_error)
 
 

@@ -16,7 +16,7 @@ class GossipOptions:
     """Parameters and limits of one router.
 
     Raises:
-        ValueError: a value is below 1, or the mesh's sizes are not in order; the text names it.
+        ValueError: a value is below 1, or `mesh_low`, `mesh_size` and `mesh_high` do not ascend.
     """
 
     mesh_low: int = 4
