@@ -154,6 +154,8 @@ class Engine:
             )
         )
         """The steps that wait to be written; None without state."""
+        self._required = self.unwritten if self._refuses_unwritten else None
+        """Steps whose failure ends accepting and acknowledging, or None."""
         # What was encrypted inside SDS stands encrypted in the log.
         self.segmentation: Final = segmentation_of(
             options, None if opens_contents else core.log, recorder, self.agenda
@@ -257,7 +259,7 @@ class Engine:
         Raises:
             StateUnavailable, StateCorrupt: it cannot.
         """
-        if (failure := self._refusal_cause) is not None:
+        if self._required is not None and (failure := self._required.failure) is not None:
             raise _refusal(failure)
 
     def accepted_before(self, idempotency_key: str | None) -> Accepted | None:
@@ -632,17 +634,11 @@ class Engine:
             oldest_ms = self.outbox.oldest_ms(now_ms)
             self._events.append(SendingFellBehind(waiting, oldest_ms))
 
-    @property
-    def _refusal_cause(self) -> StateError | None:
-        """Failure of the state because of which nothing is accepted or acknowledged, or None."""
-        unwritten = self.unwritten
-        return None if unwritten is None or not self._refuses_unwritten else unwritten.failure
-
     def _is_obsolete(self, outgoing: Outgoing) -> bool:
         """Return True if it was cancelled, or is a retry of a message that was acknowledged or
         given up meanwhile, or is a sync message that acknowledges unsaved messages."""
-        if outgoing.kind is OutgoingKind.SYNC and self._refusal_cause is not None:
-            return True
+        if outgoing.kind is OutgoingKind.SYNC and self._required is not None:
+            return self._required.failure is not None
         if outgoing.kind is OutgoingKind.CONTENT or outgoing.is_redundant:
             return outgoing.message_id in self._cancelled
         return (

@@ -10,6 +10,9 @@ from ..sds.draft import SavedDraft
 from ..sds.events import Outgoing, OutgoingKind
 
 _IN_TURNS: Final = tuple(kind for kind in OutgoingKind if kind is not OutgoingKind.CONTENT)
+CONCURRENCY: Final = 8
+"""Maximum number of messages that are being sent to a node. A limit for each Waku node also limits
+the bytes of these messages (`waku/_gate.py`). The core of the receiver restores the order."""
 GROWS_MS: Final = 60_000
 """Time (ms) for which the queue must grow before `SendingFellBehind` is emitted."""
 CONTROL_LIMIT: Final = 1_000

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..sds.events import OutgoingKind
+from .outbox import CONCURRENCY
 
 APPROACHED_SHARE: Final = 0.9
 """Share of the epoch's budget from which only the application's messages are sent (PR #89,
@@ -67,8 +68,8 @@ class RateLimit:
 
     If the clock is set back, the budget is not refilled. The count belongs to one epoch, as in the
     network. A message that is being sent at an epoch's end counts in both epochs. `in_hand` returns
-    the number of messages that are being sent. After a restart, one message of the previous run
-    also counts, because it may still have been sent.
+    the number of messages that are being sent. After a restart, the last messages of the
+    previous run, at most `CONCURRENCY`, also count, because they may still have been sent.
     """
 
     def __init__(
@@ -83,8 +84,8 @@ class RateLimit:
         self.epoch_period_s = epoch_period_s
         self._spent = spent or Spent(0, 0)
         self._in_hand = in_hand
-        self._of_before = 1 if self._spent.messages else 0
-        """Messages that a process before may have had in hand: one goes after the other."""
+        self._of_before = min(self._spent.messages, CONCURRENCY)
+        """Number of messages that the previous run may have been sending."""
 
     def spent(self, now_ms: int) -> Spent:
         """Return the number of messages sent in the current epoch."""

@@ -3,22 +3,17 @@ outage."""
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Final
 from weakref import WeakKeyDictionary
 
 import anyio
 from anyio.abc import TaskGroup
 
-from ..engine.outbox import FRESH_NS, OF_APPLICATION, Item
+from ..engine.outbox import CONCURRENCY, FRESH_NS, OF_APPLICATION, Item
 from ..sds.events import OutgoingKind
 from ..transport.base import Envelope, TransportError
 from .budget_file import BudgetFile
 from .stages import Frame, StageError, Stages
 from .task_context import TaskContext
-
-CONCURRENCY: Final = 8
-"""Maximum number of messages that are being sent to a node. A limit for each Waku node also limits
-the bytes of these messages (`waku/_gate.py`). The core of the receiver restores the order."""
 
 
 class Publisher:

@@ -71,6 +71,7 @@ class Draft:
     """Own message that `send` accepted since the last restart. `bytes` encodes its fixed part."""
 
     maker: Maker
+    message_id: str
     message: Message
     """Fixed part of the message, without causal history, bloom filter and repair requests."""
     history: History
@@ -78,11 +79,6 @@ class Draft:
     """Signature of the encoded fixed part, empty in a channel without signatures."""
     size_bytes: int
     """Length of the encoded fixed part with its signature (bytes)."""
-
-    @property
-    def message_id(self) -> str:
-        """Id of the message, as `send` returned it."""
-        return self.message.message_id
 
     def __len__(self) -> int:
         return self.size_bytes

@@ -286,11 +286,11 @@ class Sender:
         codec, shared = self._state.profile.codec, self._histories.share(history)
         if self._signing is None:
             length = len(codec.assemble(message, b"")) + len(history)
-            return Draft(self, message, shared, b"", length)
+            return Draft(self, message.message_id, message, shared, b"", length)
         data = codec.assemble(message, history)
         signature = self._signing.sign(signed_text(data))
         length = len(with_signature(data, signature) if signature else data)
-        return Draft(self, message, shared, signature, length)
+        return Draft(self, message.message_id, message, shared, signature, length)
 
     def _parts(self, draft: Draft | SavedDraft) -> tuple[Message, bytes]:
         """Return the fixed part of a message, and its causal history.

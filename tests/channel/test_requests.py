@@ -113,7 +113,7 @@ async def test_a_payload_beyond_the_limit_fails_at_send() -> None:
         MemoryNetwork().transport(), "alice", options=segmenting(limits=Limits(payload_bytes=1_000))
     )
     async with channel:
-        with pytest.raises(ContentTooLong, match=r"1001 bytes; limits\.payload_bytes is 1000"):
+        with pytest.raises(ContentTooLong, match=r"1001 bytes, but limits\.payload_bytes is 1000"):
             await channel.send(payload(1_001))
         await channel.send(payload(1_000))
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from reliable_channel.engine.outbox import CONCURRENCY
 from reliable_channel.engine.rate_limit import Budget, RateLimit, Spent, no_budget
 from reliable_channel.sds.events import OutgoingKind
 
@@ -99,9 +100,10 @@ def test_what_was_on_its_way_at_a_restart_may_be_out_in_the_epoch_after() -> Non
     next_ms = again.epoch_ends_at_ms(START_MS)
     assert again.spent(next_ms).messages == 0, "it started in the epoch that the message counts in"
     later = limit_of(5, limit.spent(START_MS))
-    assert later.spent(next_ms).messages == 1
+    assert later.spent(next_ms).messages == 3
     assert later.spent(next_ms + PERIOD_S * 1000).messages == 0
     assert limit_of(5, Spent(0, 0)).spent(next_ms).messages == 0
+    assert limit_of(50, Spent(0, 40)).spent(next_ms).messages == CONCURRENCY
 
 
 def test_a_clock_that_jumps_back_refills_nothing() -> None:

@@ -16,8 +16,8 @@ from reliable_channel import (
     SendFailed,
 )
 from reliable_channel.diagnostics import SyncSent, TransportDegraded, TransportRecovered
+from reliable_channel.engine.outbox import CONCURRENCY
 from reliable_channel.events import AnyEvent, ConnectionStatusChanged
-from reliable_channel.runtime.publisher import CONCURRENCY
 from reliable_channel.transport import Envelope, LossyTransport, MemoryNetwork, TransportError
 from tests.channel.world import QUICK, Told, listening, make_channel, now_ns
 

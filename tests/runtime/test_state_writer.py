@@ -12,8 +12,8 @@ import anyio
 import pytest
 
 from reliable_channel import ChannelOptions, MessageAcknowledged, MessageReceived
+from reliable_channel.engine.outbox import CONCURRENCY
 from reliable_channel.runtime import state_writer
-from reliable_channel.runtime.publisher import CONCURRENCY
 from reliable_channel.sds.changes import Changes
 from reliable_channel.state import Identity, SqliteStateStore, StateUnavailable
 from reliable_channel.transport import Envelope, MemoryNetwork, Transport

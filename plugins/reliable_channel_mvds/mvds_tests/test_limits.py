@@ -62,7 +62,7 @@ def _messages(count: int, size: int = 8) -> tuple[Message, ...]:
 @pytest.mark.parametrize(
     ("peer_id", "data", "why"),
     [
-        (B, b"\xff", "1 bytes are no payload"),
+        (B, b"\xff", "1 bytes are not an MVDS payload"),
         (B, b"\xe2\xb8\x02\x05\x8a\xf7\x02\x20a", "not an MVDS payload"),
         (C, b"", "the peer is in no group"),
         (A, b"", "this node itself"),

@@ -72,8 +72,8 @@ def test_names_around_the_length_that_ndnd_gets_wrong(size: int) -> None:
         ("c90fca0d0703080161d206d404677d52e9", "element 214 is missing"),
         ("c911ca0f0703080161d208d403010203d60101", "3 bytes"),
         ("c90eca0c0703080161d205d400d60101", "0 bytes"),
-        ("c907ca050703010161", "digest of 1 bytes"),
-        ("c909ca0707051f61616161", "says|type"),
+        ("c907ca050703010161", "digest in a name has 1 bytes"),
+        ("c909ca0707051f61616161", "announces|type"),
     ],
 )
 def test_a_malformed_vector_says_what_is_wrong(wire: str, says: str) -> None:

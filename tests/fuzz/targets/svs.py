@@ -127,7 +127,7 @@ def _url(data: bytes) -> None:
     try:
         where = GroupUrl.parse(text)
     except ValueError as error:
-        assert ALLOWED in str(error) or "belong together" in str(error)
+        assert ALLOWED in str(error) or "together" in str(error)
         return
     group = where.group("/reliable-channel/1/general/proto")
     for name in (group, where.node("alice")):

@@ -153,6 +153,6 @@ def test_answers_to_commands() -> None:
 def test_a_system_without_unix_sockets_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(socket, "AF_UNIX")
     with pytest.raises(
-        OSError, match="/run/nfd: this system has no Unix sockets; give the forward"
+        OSError, match="/run/nfd: this system has no Unix sockets; give the TCP address"
     ):
         UnixStream.connect("/run/nfd")
