@@ -68,8 +68,8 @@ class RateLimit:
 
     If the clock is set back, the budget is not refilled. The count belongs to one epoch, as in the
     network. A message that is being sent at an epoch's end counts in both epochs. `in_hand` returns
-    the number of messages that are being sent. After a restart, the last messages of the
-    previous run, at most `CONCURRENCY`, also count, because they may still have been sent.
+    the number of messages that are being sent. After a restart, at most
+    `CONCURRENCY` messages of the previous run also count, because they may still have been sent.
     """
 
     def __init__(
