@@ -59,6 +59,7 @@ def test_a_tick_appears_at_the_message_once_it_is_acknowledged(
         alice.type("hello\n")
         alice.sees(row(r"^· \d\d:\d\d alice hello$"))
         bob.event("message_received")
+        alice.sees(row("^>$"))  # what is typed before would be echoed twice
         alice.type("half a li")
         alice.sees(row("^> half a li$"))
         bob.send("hello alice")
@@ -159,6 +160,7 @@ def test_it_follows_a_resize(address: str, tmp_path: Path) -> None:
     with chatting(address, "resize", tmp_path) as (alice, bob):
         alice.type("hello\n")
         alice.sees(row("alice hello"))
+        alice.sees(row("^>$"))  # what is typed before would be echoed twice
         alice.type("half a li")
         alice.sees(row("^> half a li$"))
         size = struct.pack("HHHH", 25, 40, 0, 0)
