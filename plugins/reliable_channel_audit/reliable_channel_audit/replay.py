@@ -512,7 +512,7 @@ class Replay:
                 if any(gap.to_ms >= self._sending_ms[request_id] for gap in self.gaps()):
                     self._unjudged[Audit.ACKNOWLEDGEMENTS] = LINES_MISSING
                 elif since_ms + SETTLE_MS <= self._until_ms:
-                    detail = "others have it, and no acknowledgement was emitted"
+                    detail = "other participants have it, but no acknowledgement was emitted"
                     yield self._finding(Audit.ACKNOWLEDGEMENTS, request_id, since_ms, detail)
 
     def _told_without_proof(self) -> Iterator[Finding]:

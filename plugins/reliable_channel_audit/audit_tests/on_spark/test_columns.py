@@ -124,7 +124,7 @@ class _Lines(list[dict[str, Any]]):
         assert by_columns(participant) is None
 
 
-UNTOLD = "other participants have an own message, but no acknowledgement was emitted"
+UNTOLD = "other participants have it, but no acknowledgement was emitted"
 
 
 def test_a_clock_that_slides_back_hides_no_missing_acknowledgement(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_kinds_and_blooms() -> None:
 def test_what_is_no_message_says_why() -> None:
     far = Message("alice", "m", "general", 2**64 - 1, (), None, (), b"content")
     broken, empty, ahead, null = decode(b"\xff\xff", b"", SpecCodec().encode(far), None)
-    assert str(broken["error"]).startswith("not an SDS message")
+    assert str(broken["error"]).startswith("the bytes are not an SDS message")
     assert str(empty["error"]).startswith("neither lamport_timestamp nor content")
     assert str(ahead["error"]).startswith("lamport_timestamp 18446744073709551615")
     assert set(null.values()) == {None}
@@ -88,7 +88,7 @@ def test_sealed_messages() -> None:
     for other in others[:2]:
         assert str(other.pop("error")).startswith("not for this key, or tampered with: ")
     assert {value for other in others for value in other.values()} == {None}
-    assert str(unread["error"]).startswith("not an SDS message")
+    assert str(unread["error"]).startswith("the bytes are not an SDS message")
 
 
 def test_sealed_contents() -> None:
@@ -147,4 +147,4 @@ def test_a_column_of_any_table(spark: SparkSession) -> None:
     found = decoded(frame).select("number", "message.message_id", "message.error").collect()
     assert [(row.number, row.message_id) for row in found] == [(1, "m3"), (2, None)]
     assert found[0].error is None
-    assert found[1].error.startswith("not an SDS message")
+    assert found[1].error.startswith("the bytes are not an SDS message")

@@ -269,9 +269,7 @@ class _FastReader:
         # Rows take the time of the first reference in what was heard, which may come later than
         # here, by a clock that went back a little.
         if (since_ms - self._life.times.back_ms + SETTLE_MS <= self._until_ms).any():
-            raise NeedsRowReader(
-                "other participants have an own message, but no acknowledgement was emitted"
-            )
+            raise NeedsRowReader("other participants have it, but no acknowledgement was emitted")
 
     def _check_repair(self, requests: Counter[str]) -> None:
         asked_ms = np.array([each.at_ms for each in self._life.of(REQUESTED)], np.int64)
