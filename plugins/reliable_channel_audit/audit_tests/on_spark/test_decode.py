@@ -69,7 +69,7 @@ def test_what_is_no_message_says_why() -> None:
     far = Message("alice", "m", "general", 2**64 - 1, (), None, (), b"content")
     broken, empty, ahead, null = decode(b"\xff\xff", b"", SpecCodec().encode(far), None)
     assert str(broken["error"]).startswith("the bytes are not an SDS message")
-    assert str(empty["error"]).startswith("neither lamport_timestamp nor content")
+    assert str(empty["error"]).startswith("the message has neither lamport_timestamp nor")
     assert str(ahead["error"]).startswith("lamport_timestamp 18446744073709551615")
     assert set(null.values()) == {None}
     assert decode() == []
