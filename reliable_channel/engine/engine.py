@@ -456,9 +456,7 @@ class Engine:
                 self._spend(self.limit.spend(now_ms))
             item = self.outbox.take()
             if (draft := outgoing.draft) is not None:
-                unwritten = self.unwritten
-                is_behind = unwritten is not None and (unwritten or unwritten.failure)
-                written = unwritten.bloom_filter if unwritten is not None and is_behind else None
+                written = None if self.unwritten is None else self.unwritten.older_filter
                 data, self.has_news = draft.maker.leave(draft, now_ms, written)
                 kind, message_id = outgoing.kind, outgoing.message_id
                 item.outgoing = Outgoing(kind, message_id, data, outgoing.timestamp_ns)

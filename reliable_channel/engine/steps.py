@@ -92,7 +92,7 @@ class UnwrittenSteps:
         self._archive = archive
         self._is_strict = is_strict
         self._bloom_filter = bloom_filter
-        self._writing_filter = self.bloom_filter = bytes(bloom_filter)
+        self._writing_filter = self._ended_filter = bytes(bloom_filter)
         """Bloom filter of the messages that may be acknowledged, which is the filter after the last
         step that ended. With `is_strict`, it is the filter after the last step that was written."""
         self._backoff = backoff
@@ -116,6 +116,12 @@ class UnwrittenSteps:
 
     def __len__(self) -> int:
         return len(self._waiting)
+
+    @property
+    def older_filter(self) -> bytes | None:
+        """Bloom filter that a message must carry now, because later messages are not saved. None if
+        a message may carry the current filter."""
+        return self._ended_filter if self._waiting or self.failure else None
 
     @property
     def wakes_writer(self) -> bool:
@@ -187,7 +193,7 @@ class UnwrittenSteps:
         """Yield the steps that this write ended, each with the reason for its refusal, or None."""
         batch, self._batch, has_refused = self._batch, 0, False
         if self.failure is None or not self._is_strict:
-            self.bloom_filter = self._writing_filter
+            self._ended_filter = self._writing_filter
         for _ in range(batch):
             step = self._waiting.popleft()
             self.ended += 1
