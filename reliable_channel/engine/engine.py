@@ -33,7 +33,7 @@ from .backoff import Backoff
 from .confirmation import Confirmation
 from .logged import Logged
 from .message_traces import MessageTraces
-from .outbox import Growth, Item, Outbox
+from .outbox import SENT_TWICE, Growth, Item, Outbox
 from .pending_events import PENDING_EVENTS, PendingEvents
 from .rate_limit import Budget, RateLimit, Spent, no_budget
 from .recovery import Repairs
@@ -60,7 +60,7 @@ RESTART_MARGIN_MS: Final = 600_000
 """Time (ms) before a restart that the catch-up query also covers. The margin finds messages that
 were stored late or stamped by a slow clock."""
 CANCELLED_REMEMBERED: Final = 10_000
-"""Maximum number of remembered ids of cancelled messages, which are still in the outbox."""
+"""Maximum number of remembered ids of cancelled messages, whose copies are not sent."""
 JOINING_MS: Final = 60_000
 """Time (ms) in which a newcomer assumes that unknown references are older than its join. In this
 time two rounds of sync messages show the history of each participant."""
@@ -81,7 +81,6 @@ _REFUSED_FOREVER: Final = (
 """Refusals that the same bytes will meet again: reported once, however often Store gives them."""
 REORDERED_MS: Final = 200
 """Maximum time (ms) for which a missing message counts as late and not as repaired."""
-_SENT_TWICE: Final = (OutgoingKind.CONTENT, OutgoingKind.RETRY)
 NO_RETRY: Final = (OutgoingKind.CONTROL, OutgoingKind.EPHEMERAL)
 """Kinds of messages that are not sent again after a failed attempt. A sync message is sent again
 until a newer sync message replaces it. The first attempt through a slow node rarely succeeds."""
@@ -320,6 +319,7 @@ class Engine:
         pending = [message_id for message_id in message_ids if message_id in self._requests]
         for message_id in pending:
             self._cancelled.add(message_id)
+            self.outbox.cancel(message_id)
             self._message_traces.refused(message_id, CANCELLED)
             self.core.abandon(message_id)
             self._events += self._translation.refused(message_id, CANCELLED)
@@ -479,7 +479,7 @@ class Engine:
         outgoing = item.outgoing
         self.confirmation.dispatched(outgoing, message_hash, timestamp_ns)
         self._message_traces.dispatched(outgoing, now_ms)
-        if outgoing.kind in _SENT_TWICE:
+        if outgoing.kind in SENT_TWICE:
             self.core.dispatched(outgoing.message_id, now_ms, message_hash)
             self._events += self._requests.sent(outgoing.message_id, message_hash)
         return self.step(now_ms)
@@ -491,12 +491,11 @@ class Engine:
         if item.outgoing.kind in NO_RETRY:
             self.outbox.done(item)
             return False
-        self.outbox.put_back(item)
-        return True
+        return self.outbox.put_back(item)
 
     def refused(self, outgoing: Outgoing, reason: str, now_ms: int) -> Step:
         """Note that an own message will never be sent."""
-        if outgoing.kind in _SENT_TWICE:
+        if outgoing.kind in SENT_TWICE:
             self._message_traces.refused(outgoing.message_id, reason)
             self.core.abandon(outgoing.message_id)
             self._events += self._translation.refused(outgoing.message_id, reason)

@@ -1,15 +1,17 @@
 """Queue of messages for the transport. Content messages come first, and no kind of message can
 block the other kinds."""
 
-import heapq
-from collections import deque
-from dataclasses import dataclass, field
+from collections import OrderedDict
+from dataclasses import dataclass
+from itertools import islice, takewhile
 from typing import Final
 
 from ..sds.draft import SavedDraft
 from ..sds.events import Outgoing, OutgoingKind
 
 _IN_TURNS: Final = tuple(kind for kind in OutgoingKind if kind is not OutgoingKind.CONTENT)
+SENT_TWICE: Final = (OutgoingKind.CONTENT, OutgoingKind.RETRY)
+"""Kinds of own messages with content, which are sent until another participant has them."""
 CONCURRENCY: Final = 8
 """Maximum number of messages that are being sent to a node. A limit for each Waku node also limits
 the bytes of these messages (`waku/_gate.py`). The core of the receiver restores the order."""
@@ -33,14 +35,16 @@ node, and the network recognises the same envelope. An older message needs a new
 archives refuse timestamps that are 20 s old (nwaku)."""
 
 
-@dataclass(order=True, slots=True, weakref_slot=True, unsafe_hash=True)
+@dataclass(slots=True, weakref_slot=True, eq=False)
 class Item:
     """Message in the outbox, and its place in the queue."""
 
     number: int
-    outgoing: Outgoing = field(compare=False)
-    since_ms: int = field(compare=False, default=0)
+    outgoing: Outgoing
+    since_ms: int = 0
     """Time (ms) at which the message entered the outbox. It may be before a restart."""
+    is_cancelled: bool = False
+    """True if the application cancelled the message while it was in hand."""
 
     def stamp_ns(self, wall_ns: int) -> int:
         """Return the timestamp (ns) with which a message is sent. A new message keeps the timestamp
@@ -84,64 +88,57 @@ class Outbox:
     """
 
     def __init__(self) -> None:
-        self._waiting: dict[OutgoingKind, list[Item]] = {kind: [] for kind in OutgoingKind}
-        """Heaps."""
+        self._waiting: dict[OutgoingKind, OrderedDict[str, Item]] = {
+            kind: OrderedDict() for kind in OutgoingKind
+        }
+        """By message id, in the order of their numbers."""
         self._had_turn = dict.fromkeys(_IN_TURNS, 0)
         """When a kind had its turn last, in turns."""
-        self.queued: set[tuple[OutgoingKind, str]] = set()
-        """What waits, by kind and message id; open to read."""
-        self._newest: dict[OutgoingKind, deque[Outgoing]] = {kind: deque() for kind in _NEWEST}
+        self.queued = 0
+        """Number of messages that wait, without those in hand; open to read."""
         self._added = self._turns = 0
         self._in_hand: dict[int, Item] = {}
         """Messages that were taken, of which the transport has not answered, by number."""
         self._is_closing = False
 
     def __len__(self) -> int:
-        return sum(map(len, self._waiting.values())) + len(self._in_hand)
+        return self.queued + len(self._in_hand)
 
     def __contains__(self, message_id: str) -> bool:
         """Return True if a message of the application waits here, for the first time or again."""
-        queued = self.queued
-        return (OutgoingKind.CONTENT, message_id) in queued or (
-            OutgoingKind.RETRY,
-            message_id,
-        ) in queued
+        return any(message_id in self._waiting[kind] for kind in SENT_TWICE)
 
     def put(self, outgoing: Outgoing, now_ms: int = 0) -> None:
         """Add a message, unless the message waits already."""
         kind = outgoing.kind
-        key = (kind, outgoing.message_id)
-        if key in self.queued or (self._is_closing and kind not in OF_APPLICATION):
+        waiting = self._waiting[kind]
+        if outgoing.message_id in waiting or (self._is_closing and kind not in OF_APPLICATION):
             return
-        if (newest := self._newest.get(kind)) is not None:
-            if len(newest) >= _NEWEST[kind]:
-                self._discard(newest.popleft())
-            newest.append(outgoing)
+        if len(waiting) == _NEWEST.get(kind):
+            waiting.popitem(last=False)
+            self.queued -= 1
         self._added += 1
-        self.queued.add(key)
+        self.queued += 1
         draft = outgoing.draft
         since_ms = draft.lamport_timestamp if isinstance(draft, SavedDraft) else now_ms
-        heapq.heappush(self._waiting[kind], Item(self._added, outgoing, min(since_ms, now_ms)))
+        waiting[outgoing.message_id] = Item(self._added, outgoing, min(since_ms, now_ms))
 
     @property
     def first(self) -> Outgoing | None:
         """Message that will be sent next."""
-        first = self._waiting[OutgoingKind.CONTENT] or self._first()
-        return first[0].outgoing if first else None
+        first = self._waiting[OutgoingKind.CONTENT] or self._others()
+        return next(iter(first.values())).outgoing if first else None
 
     def take(self) -> Item:
         """Remove and return the next message. Call `done` or `put_back` after the attempt to send
         it."""
-        first = self._waiting[OutgoingKind.CONTENT] or self._first()
-        assert first, "nothing waits"
-        item = heapq.heappop(first)
-        outgoing = item.outgoing
-        if outgoing.kind is not OutgoingKind.CONTENT:
+        first = self._waiting[OutgoingKind.CONTENT] or self._others()
+        _, item = first.popitem(last=False)
+        kind = item.outgoing.kind
+        if kind is not OutgoingKind.CONTENT:
             self._turns += 1
-            self._had_turn[outgoing.kind] = self._turns
-        self.queued.discard((outgoing.kind, outgoing.message_id))
-        if (newest := self._newest.get(outgoing.kind)) is not None:
-            newest.remove(outgoing)
+            self._had_turn[kind] = self._turns
+        self.queued -= 1
         self._in_hand[item.number] = item
         return item
 
@@ -154,19 +151,38 @@ class Outbox:
         """Number of taken messages of which the transport has not answered."""
         return len(self._in_hand)
 
-    def put_back(self, item: Item) -> None:
-        """Put back a message that the transport did not accept. A newer message of the same kind
-        may have taken its place in the queue."""
-        outgoing = item.outgoing
+    def put_back(self, item: Item) -> bool:
+        """Put back a message that the transport did not accept. Return False if a newer message
+        took its place, or if the message was cancelled."""
         self.done(item)
-        if self._is_closing and outgoing.kind not in OF_APPLICATION:
-            return
-        if (newest := self._newest.get(outgoing.kind)) is not None:
-            if len(newest) >= _NEWEST[outgoing.kind]:
-                return
-            newest.appendleft(outgoing)
-        self.queued.add((outgoing.kind, outgoing.message_id))
-        heapq.heappush(self._waiting[outgoing.kind], item)
+        outgoing = item.outgoing
+        kind, message_id = outgoing.kind, outgoing.message_id
+        waiting = self._waiting[kind]
+        if (
+            item.is_cancelled
+            or (self._is_closing and kind not in OF_APPLICATION)
+            or len(waiting) == _NEWEST.get(kind)
+            or message_id in waiting
+        ):
+            return False
+        # Only messages that were in hand at the same time can be older, at most `CONCURRENCY`.
+        older = [*takewhile(lambda each: each.number < item.number, waiting.values()), item]
+        waiting[message_id] = item
+        self.queued += 1
+        for each in reversed(older):
+            waiting.move_to_end(each.outgoing.message_id, last=False)
+        return True
+
+    def cancel(self, message_id: str) -> None:
+        """Remove a message of the application. If the message is in hand, it leaves if the present
+        attempt succeeds, and not otherwise."""
+        for kind in SENT_TWICE:
+            if self._waiting[kind].pop(message_id, None) is not None:
+                self.queued -= 1
+        for item in self._in_hand.values():
+            outgoing = item.outgoing
+            if outgoing.message_id == message_id and outgoing.kind in SENT_TWICE:
+                item.is_cancelled = True
 
     def close(self) -> None:
         """Keep the application's messages for sending, and drop all other messages. Syncs, retries
@@ -174,8 +190,7 @@ class Outbox:
         self._is_closing = True
         for kind in set(OutgoingKind).difference(OF_APPLICATION):
             self._waiting[kind].clear()
-            self.queued = {key for key in self.queued if key[0] is not kind}
-            self._newest.get(kind, deque[Outgoing]()).clear()
+        self.queued = sum(map(len, self._waiting.values()))
 
     @property
     def undispatched_count(self) -> int:
@@ -185,9 +200,13 @@ class Outbox:
     def oldest_ms(self, now_ms: int) -> int:
         """Return the age of the oldest content message that waits or is in hand (ms)."""
         content = OutgoingKind.CONTENT
-        oldest = self._waiting[content][:1]
-        oldest += [item for item in self._in_hand.values() if item.outgoing.kind is content]
-        return now_ms - min((item.since_ms for item in oldest), default=now_ms)
+        items = [*self._in_hand.values(), *islice(self._waiting[content].values(), 1)]
+        ages = [
+            now_ms - item.since_ms
+            for item in items
+            if item.outgoing.kind is content and not item.is_cancelled
+        ]
+        return max(ages, default=0)
 
     def waiting(self) -> dict[str, int]:
         """Return the number of waiting messages of each kind."""
@@ -195,16 +214,10 @@ class Outbox:
 
     def undispatched(self) -> list[Outgoing]:
         """Return the content messages that wait to be sent."""
-        return [item.outgoing for item in sorted(self._waiting[OutgoingKind.CONTENT])]
+        return [item.outgoing for item in self._waiting[OutgoingKind.CONTENT].values()]
 
-    def _first(self) -> list[Item] | None:
+    def _others(self) -> OrderedDict[str, Item]:
         """Return the messages of the kind, except content, that is next."""
-        waiting = self._waiting
-        kinds = [kind for kind in _IN_TURNS if waiting[kind]]
-        return waiting[min(kinds, key=self._had_turn.__getitem__)] if kinds else None
-
-    def _discard(self, outgoing: Outgoing) -> None:
-        items = self._waiting[outgoing.kind]
-        items[:] = [item for item in items if item.outgoing is not outgoing]
-        heapq.heapify(items)
-        self.queued.discard((outgoing.kind, outgoing.message_id))
+        kinds = [kind for kind in _IN_TURNS if self._waiting[kind]]
+        kind = min(kinds, key=self._had_turn.__getitem__, default=OutgoingKind.CONTENT)
+        return self._waiting[kind]

@@ -342,6 +342,32 @@ def test_what_the_application_cancels_goes_out_no_more_and_has_failed() -> None:
     assert not alice.engine.cancel(["unknown"], alice.now_ms)[0]
 
 
+def test_cancelled_messages_leave_the_outbox_while_the_transport_is_away(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("reliable_channel.engine.engine.CANCELLED_REMEMBERED", 2)
+    alice = Peer("alice", limits=Limits(outgoing_messages=2))
+    in_hand = alice.send(b"in hand")
+    item = alice.engine.take(alice.now_ms)
+    assert item is not None
+    alice.engine.cancel(in_hand.message_ids, alice.now_ms)
+    for number in range(20):
+        alice.engine.cancel(alice.send(b"%d" % number).message_ids, alice.now_ms)
+    alice.now_ms += 1_000
+    assert (len(alice.engine.outbox), alice.engine.outbox.oldest_ms(alice.now_ms)) == (1, 0)
+    assert not alice.engine.failed(item, alice.now_ms)
+    kept = alice.send(b"kept")
+    assert [each.message_id for each in alice.publish()] == list(kept.message_ids)
+
+
+def test_a_message_that_is_cancelled_before_it_is_written_does_not_go_out() -> None:
+    alice = Peer("alice", MemoryStateStore())
+    accepted = alice.send(b"gone")
+    alice.engine.cancel(accepted.message_ids, alice.now_ms)
+    alice.write()
+    assert alice.publish() == []
+
+
 def test_what_the_transport_refuses_has_failed_and_is_not_tried_again() -> None:
     alice = Peer("alice")
     accepted = alice.send(b"refused")

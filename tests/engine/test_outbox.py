@@ -1,5 +1,7 @@
 """The outbox: what goes first, and what is dropped."""
 
+from itertools import permutations
+
 import pytest
 
 from reliable_channel.engine.outbox import CONTROL_LIMIT, EPHEMERAL_LIMIT, FRESH_NS, Growth, Outbox
@@ -79,6 +81,42 @@ def test_what_is_put_back_takes_its_old_place() -> None:
         outbox.put(outgoing(OutgoingKind.CONTENT, message_id))
     outbox.put_back(outbox.take())
     assert take_all(outbox) == ["a", "b", "c"]
+
+
+def test_messages_that_are_put_back_in_any_order_take_their_old_places() -> None:
+    for order in permutations(range(4)):
+        outbox = Outbox()
+        for message_id in "abcdefg":
+            outbox.put(outgoing(OutgoingKind.CONTENT, message_id))
+        items = [outbox.take() for _ in range(5)]
+        for place in order:
+            outbox.put_back(items[place])
+        outbox.done(items[4])
+        assert take_all(outbox) == ["a", "b", "c", "d", "f", "g"]
+
+
+def test_a_newer_retry_takes_the_place_of_one_that_is_put_back() -> None:
+    outbox = Outbox()
+    outbox.put(outgoing(OutgoingKind.RETRY, "a"))
+    item = outbox.take()
+    outbox.put(outgoing(OutgoingKind.RETRY, "a"))
+    assert not outbox.put_back(item)
+    assert take_all(outbox) == ["a"]
+
+
+def test_a_cancelled_message_waits_no_more() -> None:
+    outbox = Outbox()
+    for kind in OutgoingKind:
+        outbox.put(outgoing(kind, "a"))
+    outbox.put(outgoing(OutgoingKind.CONTENT, "b"))
+    outbox.cancel("a")
+    assert (outbox.queued, len(outbox)) == (5, 5)
+    in_hand = outbox.take()
+    assert in_hand.outgoing.message_id == "b"
+    outbox.cancel("b")
+    assert outbox.oldest_ms(1_000) == 0
+    assert not outbox.put_back(in_hand)
+    assert outbox.waiting() == dict.fromkeys(("sync", "control", "repair", "ephemeral"), 1)
 
 
 @pytest.mark.parametrize("kind", OutgoingKind)
