@@ -7,7 +7,7 @@ from typing import Any, Final
 from unicodedata import is_normalized, normalize
 
 from ._contracts.encryption import Encryption
-from ._contracts.signing import Signing, check_own_name
+from ._contracts.signing import CheckedSigning
 from ._plugins.registry import Registry
 from ._plugins.resolve import make_encryption, make_state_store
 from ._terminal_text import is_text
@@ -137,7 +137,7 @@ def checked_encryption(
     )
 
 
-def checked_signing(value: Any, sender_id: str, *, required: bool) -> Signing | None:
+def checked_signing(value: Any, sender_id: str, *, required: bool) -> CheckedSigning | None:
     """Return a signing that proves `sender_id`, or None.
 
     Raises: ValueError: the value is no signing, does not prove `sender_id`, or is absent while
@@ -149,8 +149,7 @@ def checked_signing(value: Any, sender_id: str, *, required: bool) -> Signing | 
         return None
     if isinstance(value, type) or not all(map(callable, _methods(value, "sign", "verify"))):
         raise ValueError(f"`signing` must have methods `sign` and `verify` (got {_kind(value)})")
-    check_own_name(value, sender_id)
-    return value  # type: ignore[no-any-return]
+    return CheckedSigning(value, sender_id)
 
 
 def checked_state(

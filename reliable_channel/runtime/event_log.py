@@ -106,10 +106,10 @@ class EventLog:
             through = ", ".join(map(_reached, nodes)) or "its transport"
             self._write(logging.INFO, f"opened on {content_topic} through {through}", "opened")
 
-    def unopened(self, warning: str) -> None:
-        """Log a warning that messages cannot be decrypted with the channel's key."""
+    def warn(self, text: str, event: str) -> None:
+        """Log a warning about a problem that has no event."""
         if LOGGER.isEnabledFor(logging.WARNING):
-            self._write(logging.WARNING, warning, "unopened")
+            self._write(logging.WARNING, text, event)
 
     def closed(self) -> None:
         """Log that the channel is closed, if it was opened before."""

@@ -133,7 +133,7 @@ class Runtime:
             content_topic=setup.content_topic,
             enough_nodes=options.redundancy,
         )
-        self._unopened = setup.unopened
+        self._signing, self._unopened = setup.signing, setup.unopened
         intake = Intake(driver, setup.stages, setup.unopened, self._log_unopened)
         wiring = TaskContext(driver, transport, health, writer, random.random)
         self._publisher = Publisher(
@@ -183,6 +183,8 @@ class Runtime:
         start(watch_nodes, self._transport, self._health, name="node_watch")
         start(self._listen, tasks, name="listener")
         self._log.opened(self._setup.content_topic, self._transport.nodes())
+        if self._signing is not None and self._signing.warning is not None:
+            self._log.warn(self._signing.warning, "unsigned")
 
     async def _listen(self, tasks: TaskGroup) -> None:
         """Emit what is unconfirmed from before a restart, so that nothing new overtakes it; then
@@ -342,6 +344,8 @@ class Runtime:
             warnings.append(f"journal: {self._journal.gap.reason}")
         if self._unopened is not None and self._unopened.warning is not None:
             warnings.append(self._unopened.warning)
+        if self._signing is not None and self._signing.warning is not None:
+            warnings.append(self._signing.warning)
         status, unread = self.sync_status.current(), self._stream.behind
         if unread > self.options.limits.events:
             warnings.append(f"a reader of events() is {unread} events behind")
@@ -404,7 +408,7 @@ class Runtime:
 
     def _log_unopened(self) -> None:
         if self._unopened is not None and self._unopened.warning is not None:
-            self._log.unopened(self._unopened.warning)
+            self._log.warn(self._unopened.warning, "unopened")
 
     def _content(self, message_id: str) -> bytes | None:
         """The payload of a message in the log, if it is whole in one segment."""

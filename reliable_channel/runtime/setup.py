@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
-from .._contracts.signing import Signing
+from .._contracts.signing import CheckedSigning
 from .._monotonic_wall_clock import MonotonicWallClock
 from ..engine.sync_core import CoreContext, Policies, SyncCore
 from ..options import ChannelOptions
@@ -34,7 +34,7 @@ class ChannelSetup:
     policies: Policies
     unopened: Unopened | None = None
     """Messages that the key cannot decrypt. The value is None in a channel without encryption."""
-    signing: Signing | None = None
+    signing: CheckedSigning | None = None
     budget_file: BudgetFile | None = None
     log_failures: Failures = field(default_factory=dict)
     """Failures of all channels by their cause, for `EventLog`."""

@@ -2,13 +2,15 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Any, TypeVar
 
+import anyio
 import pytest
 
-from reliable_channel import MessageReceived, ReliableChannel
+from reliable_channel import ChannelOptions, MessageReceived, ReliableChannel
 from reliable_channel.diagnostics import MessageRejected, RejectionReason
-from reliable_channel.transport import MemoryNetwork
+from reliable_channel.transport import Envelope, MemoryNetwork, MemoryTransport, TransportError
 from reliable_channel_encryption import Keyring, Secret, SymmetricEncryption
 from reliable_channel_signing import Ed25519Signer, KnownKeys, SigningKey
 
@@ -138,3 +140,73 @@ async def test_a_signing_that_does_not_prove_its_own_sender_is_refused() -> None
 async def test_demanding_needs_something_that_verifies() -> None:
     with pytest.raises(ValueError, match="`require_signatures` needs `signing`"):
         ReliableChannel(channel_id="general", sender_id="alice", require_signatures=True)
+
+
+class KeyAgent(Ed25519Signer):
+    """A signer whose key may be away, as one in another process."""
+
+    is_away = False
+    asked: anyio.Event | None = None
+
+    def sign(self, data: bytes) -> bytes:
+        if self.is_away:
+            if self.asked is not None:
+                self.asked.set()
+            raise ConnectionError("the key agent does not answer")
+        return super().sign(data)
+
+
+class Away(MemoryTransport):
+    async def publish(self, envelope: Envelope) -> None:
+        raise TransportError("away")
+
+
+@pytest.mark.parametrize("is_away_at_start", [True, False])
+async def test_a_channel_whose_key_is_away_hears_others_and_says_so(is_away_at_start: bool) -> None:
+    agent = KeyAgent(KEYS["alice"], KnownKeys(DIDS))
+    agent.is_away = is_away_at_start
+    own = {**named("alice"), "signing": agent, "options": ChannelOptions(sync_min_interval_ms=10)}
+    async with channels(MemoryNetwork(), alice=own, bob=named("bob")) as (alice, bob):
+        assert bool(alice.health().warnings) is is_away_at_start
+        await bob.send(b"hello")
+        assert (await first(alice, MessageReceived)).content == b"hello"
+        agent.is_away, agent.asked = True, anyio.Event()
+        await agent.asked.wait()  # for a sync message
+        (warning,) = alice.health().warnings
+        assert "cannot sign (ConnectionError('the key agent does not answer'))" in warning
+        with pytest.raises(ConnectionError):
+            await alice.send(b"refused")
+        agent.is_away = False
+        await alice.send(b"signed")
+        assert alice.health().warnings == ()
+        assert (await first(bob, MessageReceived)).content == b"signed"
+
+
+async def test_saved_messages_leave_after_a_restart_although_the_key_is_away(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    network, agent = MemoryNetwork(), KeyAgent(KEYS["alice"], KnownKeys(DIDS))
+    own: Any = {**named("alice"), "channel_id": "general", "signing": agent}
+    own["state"] = f"sqlite:///{tmp_path}/alice.db"
+    async with ReliableChannel(transport=Away(network), **own) as alice:
+        await alice.send(b"accepted before")
+    agent.is_away = True
+    async with (
+        ReliableChannel(channel_id="general", transport=network.transport(), **named("bob")) as bob,
+        ReliableChannel(transport=network.transport(), **own),
+    ):
+        assert (await first(bob, MessageReceived)).content == b"accepted before"
+    assert [r.levelname for r in caplog.records if getattr(r, "event", "") == "unsigned"] == [
+        "WARNING"
+    ]
+
+
+async def test_a_key_that_comes_back_must_prove_the_sender() -> None:
+    agent = KeyAgent(KEYS["eve"], KnownKeys(DIDS))
+    agent.is_away = True
+    own = {**named("alice"), "signing": agent}
+    async with channels(MemoryNetwork(), alice=own) as (alice,):
+        agent.is_away = False
+        with pytest.raises(ValueError, match=r"`sender_id` is 'alice'.*does not belong to"):
+            await alice.send(b"as alice")
+        assert "does not belong to" in alice.health().warnings[0]
