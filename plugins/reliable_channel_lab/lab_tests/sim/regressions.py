@@ -282,4 +282,20 @@ FOUND = {
         '0.5,"confirm_interval_ms":60000},"commit_ms":3,"durable":[1],"self_tuning":[0,1],"pu'
         'blish_ms":1000}'
     ),
+    # The simulation's own: a process that ended without a state took along what its filter had held
+    # by chance, so that nothing explained an acknowledgement that the other segment brought later.
+    # Drawn by seed 8510024.
+    "a filter that is gone has acknowledged by chance": (
+        '{"seed":8510024,"participants":3,"writes":[[907,2],[1057,1],[1057,2],[3057,2],[3207,'
+        "1],[3357,2],[3362,1],[3512,2],[3512,1],[3662,2],[5662,1],[5662,2],[5812,1],[5817,2],"
+        "[5967,1],[6117,1],[6117,2],[6122,1],[6272,2],[8422,2],[8577,2],[10727,2],[10727,1],["
+        "10732,2],[10732,1],[10732,2],[10882,1],[11032,1],[13032,2],[13032,1],[15032,1],[1703"
+        "2,2],[19032,1],[19182,2],[19187,2],[31657,1],[31807,2],[31957,2],[32107,2],[32107,2]"
+        ',[34262,2],[36262,1]],"faults":[{"kind":"crash","at_ms":100934,"until_ms":101034,"wh'
+        'o":1}],"conditions":{"loss":0.9,"duplication":0.8},"store":null,"parameters":{"bloom'
+        '_capacity":20,"timeout_for_lost_messages_ms":60000,"repair_buffer_size":4},"habits":'
+        '{"payload_bytes":133,"segmentation":"nim-segmentation","segment_bytes":200,"repeats"'
+        ':0.2,"confirms":0.9,"confirm_interval_ms":60000},"commit_ms":3,"durable":[2],"publis'
+        'h_ms":1000}'
+    ),
 }

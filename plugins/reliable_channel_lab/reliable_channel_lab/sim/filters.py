@@ -23,9 +23,17 @@ class FilterJudge:
         self._parameters, self._fail = parameters, fail
         self.inserted: deque[str] = deque(maxlen=INSERTED)
         """Oldest first."""
+        self._before: list[list[str]] = []
+        """Those of filters that ended with their process. What they acknowledged by chance may be
+        told later, with the other segments of a payload."""
         self._bundled: set[str] = set()
         """Those of bundles. They are noted with their events, which wait for the disk: the core may
         have inserted others since, so that they are not judged as the newest."""
+
+    def forget(self) -> None:
+        """Note that the filter is gone, because its process ended without the present state."""
+        self._before.append(list(self.inserted))
+        self.inserted.clear()
 
     def restarted(self, log: Sequence[str], parked: Iterable[str]) -> None:
         """Note that the filter is made again from the data on disk."""
@@ -41,12 +49,13 @@ class FilterJudge:
         """Return True if a filter of all added ids also contains an id that was not added. False
         positives are allowed in a bloom filter."""
         layout, size = self._parameters.layout, self._parameters.capacity
-        wanted, inserted = set(layout.probes(message_id)), list(self.inserted)
-        probes = [layout.probes(inserted_id) for inserted_id in inserted]
-        starts = range(max(1, len(inserted) - size + 1))
-        return any(
-            wanted.issubset(chain.from_iterable(probes[start : start + size])) for start in starts
-        )
+        wanted = set(layout.probes(message_id))
+        for inserted in (*self._before, self.inserted):
+            probes = [layout.probes(inserted_id) for inserted_id in inserted]
+            for start in range(max(1, len(probes) - size + 1)):
+                if wanted.issubset(chain.from_iterable(probes[start : start + size])):
+                    return True
+        return False
 
     def check(self, message: Message) -> None:
         """Check the bloom filter in a message of the participant."""

@@ -120,7 +120,7 @@ class Watch(Observer[SdsProtocol]):
         self._forget()
         self._ledger.forget_holder(self.number)
         self._limits = BufferLimits(core, self._ledger.reached.full, self._violated)
-        self._filter.inserted.clear()
+        self._filter.forget()
         self._redelivery.started()
         self._arrivals.started()
         self._results.started()
@@ -172,7 +172,7 @@ class Watch(Observer[SdsProtocol]):
         self._results.rolled_back(self._known, core.outgoing_buffer.entries.keys())
         self._payloads.forget_requests_of(self.name)
         self._lost.update(core.incoming_buffer.lost)
-        self._filter.inserted.clear()
+        self._filter.forget()
         self._clock_ms = core.clock.value
         self._before = set(self.window) | core.incoming_buffer.parked.keys()
         self._go_on(core)
