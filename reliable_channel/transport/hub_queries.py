@@ -13,7 +13,7 @@ from urllib.parse import quote
 import anyio
 
 from waku.errors import NodeUnreachable, RateLimited, WakuError
-from waku.models import StorePage, StoreQuery
+from waku.models import StoreEntry, StorePage, StoreQuery
 
 __all__ = ["StoreQueries"]
 
@@ -24,6 +24,8 @@ MAX_TOPICS: Final = 100
 MAX_TOPIC_BYTES: Final = 3_000
 """Maximum length of the topics in the URL of one request (bytes). A node accepts URLs of about 8
 kB."""
+MAX_PAGES: Final = 5
+"""Maximum number of pages of one query for many, so that each topic may have some messages."""
 
 Store = Callable[[StoreQuery], Awaitable[StorePage]]
 
@@ -89,21 +91,34 @@ class _Line:
             batch[0].is_alone = True
             return
         try:
-            page = await self._store(_together([asker.query for asker in batch]))
+            page = await self._all_pages(_together([asker.query for asker in batch]))
         except (NodeUnreachable, RateLimited) as error:
             for asker in batch:
                 asker.error = error
             return
         except WakuError:  # it may be the request for many that the node refuses
             page = None
-        if page is None or page.cursor is not None:
+        if page is None:
             self._limit = max(self._limit // 2, 1)
             for asker in batch:
                 asker.is_alone = True
         else:
             self._limit = min(2 * self._limit, MAX_TOPICS)
             for asker in batch:
-                asker.page = _part(page, asker.query)
+                part = _part(page, asker.query)
+                asker.is_alone = len(part.entries) > (asker.query.page_size or inf)
+                asker.page = None if asker.is_alone else part
+
+    async def _all_pages(self, query: StoreQuery) -> StorePage | None:
+        """Return the messages of all pages as one page, or None if there are too many pages."""
+        entries: list[StoreEntry] = []
+        for _ in range(MAX_PAGES):
+            page = await self._store(query)
+            entries += page.entries
+            if page.cursor is None:
+                return replace(page, entries=tuple(entries))
+            query = replace(query, cursor=page.cursor)
+        return None
 
 
 class StoreQueries:
