@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from math import inf
 
 import anyio
@@ -37,9 +38,10 @@ class Store:
             raise error
         assert query.start_time_ns is not None and query.end_time_ns is not None
         entries = [
-            StoreEntry(bytes(32), WakuMessage(b"", topic, timestamp=at_ns), None)
+            StoreEntry(sha256(b"%d" % at_ns + topic.encode()).digest(), message, None)
             for topic in query.content_topics
             for at_ns in range(query.start_time_ns, query.end_time_ns + 1)
+            for message in [WakuMessage(b"", topic, timestamp=at_ns)]
         ]
         start = 0 if query.cursor is None else int.from_bytes(query.cursor)
         end = int(min(start + self._page_size, len(entries)))
