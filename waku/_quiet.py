@@ -1,6 +1,6 @@
-"""Keeps requests of this package out of the log lines of httpx and httpcore.
+"""Keeps requests of this package out of the log lines of httpcore, below httpx.
 
-A poll several times a second would fill a log at level INFO. Other requests of the same program
+A poll several times a second would fill a log at level DEBUG. Other requests of the same program
 through httpx are logged as before.
 """
 
@@ -8,12 +8,12 @@ import logging
 from contextvars import ContextVar
 from typing import Final
 
-LOGGERS: Final = ("httpx", *(f"httpcore.{name}" for name in ("connection", "http11", "proxy")))
+LOGGERS: Final = ("httpcore.connection", "httpcore.http11", "httpcore.proxy")
 _ours: Final = ContextVar("waku_request", default=False)
 
 
 class Quiet:
-    """A block whose requests are not logged by httpx."""
+    """A block whose requests are not logged by httpcore."""
 
     def __enter__(self) -> None:
         self._token = _ours.set(True)

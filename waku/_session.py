@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -30,7 +31,7 @@ from waku._quiet import Quiet
 from waku._request import Answer, Flavour, Repeat, Request
 from waku.errors import BadAnswer, BadRequest, ClientClosed, NodeUnreachable, WakuError
 
-__all__ = ["LIMITS", "RetryPolicy", "Session"]
+__all__ = ["RetryPolicy", "Session"]
 
 T = TypeVar("T")
 
@@ -42,8 +43,10 @@ CLOSE_GRACE_S: Final = 1.0
 MAX_CONNECTIONS: Final = 100
 """Requests of a session on their way at a time; further ones wait."""
 
-LIMITS: Final = httpx.Limits(max_connections=None, max_keepalive_connections=20)
-"""Limits of the HTTP client, which waits for nothing: the session does (`MAX_CONNECTIONS`)."""
+MAX_IDLE_CONNECTIONS: Final = 20
+"""Connections that are kept for the next requests; the one unused longest is closed first."""
+KEEPALIVE_S: Final = 5.0
+"""How long an idle connection is kept, as long as servers usually do."""
 
 URLS: Final = 64
 """Maximum number of parsed URLs of a session; the one used least recently is evicted. A channel
@@ -74,27 +77,84 @@ class RetryPolicy:
             raise ValueError("times must not be negative")
 
 
+class _Connections:
+    """Connections to one node, each a transport of httpx.
+
+    A single transport would look at the sockets of all its connections for each request, which
+    costs more than the request.
+
+    Args:
+        connect: makes a transport, which opens its connection with the first request.
+    """
+
+    def __init__(self, connect: Callable[[], httpx.AsyncBaseTransport]) -> None:
+        self._connect = connect
+        self._all: dict[httpx.AsyncBaseTransport, None] = {}
+        self._idle: deque[tuple[httpx.AsyncBaseTransport, float]] = deque()
+        """Each since when; the one used last is used first, so that the others may end."""
+
+    def take(self) -> httpx.AsyncBaseTransport:
+        """Return a connection that no other request uses. `give_back` must follow."""
+        if self._idle:
+            return self._idle.pop()[0]
+        transport = self._connect()
+        self._all[transport] = None
+        return transport
+
+    async def give_back(self, transport: httpx.AsyncBaseTransport) -> None:
+        """Keep a connection for the next request, and close those that none needed lately."""
+        if transport not in self._all:  # closed meanwhile
+            return
+        now_s = anyio.current_time()
+        self._idle.append((transport, now_s))
+        while len(self._idle) > MAX_IDLE_CONNECTIONS or self._idle[0][1] + KEEPALIVE_S < now_s:
+            await self._close(self._idle.popleft()[0])
+
+    async def aclose(self) -> None:
+        """Close all connections, also those in use."""
+        self._idle.clear()
+        while self._all:
+            await self._close(next(iter(self._all)))
+
+    async def _close(self, transport: httpx.AsyncBaseTransport) -> None:
+        del self._all[transport]
+        await transport.aclose()
+
+
 class Session:
-    """Sends requests to one node and hands back what its answers mean."""
+    """Sends requests to one node and hands back what its answers mean.
+
+    Args:
+        connect: makes a transport for one connection.
+        base_url: where the node serves REST.
+        headers: sent with every request; `Host` among them.
+    """
 
     def __init__(
         self,
-        http: httpx.AsyncClient,
+        connect: Callable[[], httpx.AsyncBaseTransport],
+        base_url: httpx.URL,
+        headers: httpx.Headers,
         *,
         timeout_s: float,
         retries: RetryPolicy | None,
         max_answer_bytes: int,
         max_message_bytes: int = _failures.MAX_MESSAGE_BYTES,
     ) -> None:
-        self._http = http
-        self._node = str(http.base_url)
+        self._connections = _Connections(connect)
+        self._base_url = base_url
+        self._node = str(base_url).rstrip("/")
+        self._headers = headers
+        self._json_headers = headers.copy()
+        self._json_headers["Content-Type"] = "application/json"
         self._timeout_s = timeout_s
+        self._extensions = {"timeout": httpx.Timeout(timeout_s).as_dict()}
         self._retries = retries or RetryPolicy(attempts=1)
         self._max_answer_bytes = max_answer_bytes
         self._max_message_bytes = max_message_bytes
         self._closed = False
         self._slots = anyio.Semaphore(MAX_CONNECTIONS, fast_acquire=True)
-        self._url_of = lru_cache(URLS)(lambda path: http.build_request("GET", path).url)
+        self._url_of = lru_cache(URLS)(self._below_base)
         self.flavour: Flavour | None = None
         """Known once the node was asked (`Api.flavour`)."""
         self.store_flavour: Flavour | None = None
@@ -144,15 +204,14 @@ class Session:
         if not self._closed:
             self._closed = True
             with anyio.move_on_after(CLOSE_GRACE_S, shield=True):
-                await self._http.aclose()
+                await self._connections.aclose()
 
     async def _exchange(self, request: Request) -> Answer:
         """Send once and return a 2xx answer."""
-        if self._closed:
-            raise ClientClosed(request.name)
-        # A call that is cancelled while it waits in httpx's pool would leave a slot taken there.
         async with self._slots:
             await anyio.lowlevel.checkpoint_if_cancelled()
+            if self._closed:
+                raise ClientClosed(request.name)
             # httpx counts its timeout for each read anew; this one ends an answer that drips.
             with anyio.move_on_after(2 * self._timeout_s):
                 return await self._transfer(request)
@@ -160,18 +219,16 @@ class Session:
         raise NodeUnreachable(request.name, detail=detail, timed_out=True)
 
     async def _transfer(self, request: Request) -> Answer:
-        content = None if request.body is None else json.dumps(request.body).encode()
-        headers = {} if content is None else {"Content-Type": "application/json"}
         try:
+            sent = self._outgoing(request)
             with Quiet():
-                async with self._http.stream(
-                    request.method,
-                    self._url_of(request.path),
-                    params=request.params or None,
-                    content=content,
-                    headers=headers,
-                ) as response:
+                transport = self._connections.take()
+                try:
+                    # A client of httpx on top would cost as much again: cookies, redirects, a log.
+                    response = await transport.handle_async_request(sent)
                     body = await self._bounded_body(request, response)
+                finally:
+                    await self._connections.give_back(transport)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             raise NodeUnreachable(request.name, detail=_describe(error), sent=False) from error
         except httpx.TransportError as error:
@@ -189,22 +246,47 @@ class Session:
             )
         return Answer(request, response.status_code, body)
 
+    def _below_base(self, path: str) -> httpx.URL:
+        return self._base_url.copy_with(
+            raw_path=self._base_url.raw_path.rstrip(b"/") + path.encode()
+        )
+
+    def _outgoing(self, request: Request) -> httpx.Request:
+        url = self._url_of(request.path)
+        if request.params:
+            url = url.copy_merge_params(request.params)
+        content = b"" if request.body is None else json.dumps(request.body).encode()
+        sent = httpx.Request(
+            request.method,
+            url,
+            headers=self._json_headers if content else self._headers,
+            stream=httpx.ByteStream(content),
+            extensions=self._extensions,
+        )
+        if content or request.method == "POST":
+            sent.headers["Content-Length"] = str(len(content))
+        return sent
+
     async def _bounded_body(self, request: Request, response: httpx.Response) -> bytes:
-        # A few compressed bytes could swell to any size, and none were asked for.
-        if response.headers.get("content-encoding", "identity") != "identity":
-            raise BadAnswer(request.name, status=response.status_code, detail="compressed")
+        stream = response.stream
+        assert isinstance(stream, httpx.AsyncByteStream)
         chunks: list[bytes] = []
         size_bytes, limit = 0, self._max_answer_bytes
         try:
-            async for chunk in response.aiter_bytes():
+            # A few compressed bytes could swell to any size, and none were asked for.
+            if response.headers.get("content-encoding", "identity") != "identity":
+                raise BadAnswer(request.name, status=response.status_code, detail="compressed")
+            async for chunk in stream:
                 chunks.append(chunk)
                 size_bytes += len(chunk)
                 if size_bytes > limit:
                     # Ends the iteration from inside: trio resents generators left halfway.
-                    await response.aclose()
+                    await stream.aclose()
         except httpx.TransportError:
             if size_bytes <= limit:
                 raise
+        finally:
+            await stream.aclose()
         if size_bytes > limit:
             detail = f"the answer is longer than {limit} bytes"
             raise BadAnswer(request.name, status=response.status_code, detail=detail)

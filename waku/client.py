@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import logging
 import ssl
+from base64 import b64encode
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import TracebackType
 from typing import Final, Self
 from uuid import uuid4
@@ -31,7 +33,7 @@ from waku._api.store import StoreApi
 from waku._api.store_v1 import StoreV1Api
 from waku._asgi import App
 from waku._failures import MAX_MESSAGE_BYTES
-from waku._session import LIMITS, RetryPolicy, Session
+from waku._session import RetryPolicy, Session
 from waku._userinfo import masked_address
 from waku.models import Rejected
 
@@ -41,6 +43,7 @@ CLIENT_ID_HEADER: Final = "Waku-Client-Id"
 """HTTP header that names the message cache to read on the embedded node. Other nodes ignore the
 header."""
 
+USUAL_HEADERS: Final = {"Accept": "*/*", "Connection": "keep-alive", "User-Agent": "py-waku"}
 DEFAULT_RETRIES: Final = RetryPolicy()
 MAX_ANSWER_BYTES: Final = 64 * 1024 * 1024
 """Maximum size of an answer (bytes). A page of 100 messages of 150 KiB has 20 MB in base64. A relay
@@ -106,22 +109,15 @@ class WakuClient(
             )
         client_id = client_id or uuid4().hex
         url = _checked(base_url)
-        http = httpx.AsyncClient(
-            base_url=url.copy_with(userinfo=b""),
-            auth=(url.username, url.password) if url.userinfo else None,
-            headers={
-                **(headers or {}),
-                "Accept-Encoding": "identity",  # base64 of encrypted bytes hardly shrinks
-                CLIENT_ID_HEADER: client_id,
-            },
-            timeout=timeout_s,
-            limits=LIMITS,
-            verify=ssl_context or _trusted(url),
-            transport=None if app is None else httpx.ASGITransport(app=app),
-            trust_env=False,
-        )
+        sent = httpx.Headers({"Host": url.netloc.decode(), **USUAL_HEADERS})
+        sent.update(headers)
+        sent.update(_authorization(url))
+        sent["Accept-Encoding"] = "identity"  # base64 of encrypted bytes hardly shrinks
+        sent[CLIENT_ID_HEADER] = client_id
         session = Session(
-            http,
+            _transports(url, app, ssl_context),
+            url.copy_with(userinfo=b""),
+            sent,
             timeout_s=timeout_s,
             retries=retries,
             max_answer_bytes=max_answer_bytes,
@@ -157,6 +153,22 @@ def _checked(base_url: str) -> httpx.URL:
     if url.scheme not in ("http", "https") or not url.host:
         raise ValueError(f"`base_url` must be an http or https address (got {address!r})")
     return url
+
+
+def _authorization(url: httpx.URL) -> dict[str, str]:
+    if not url.userinfo:
+        return {}
+    token = b64encode(f"{url.username}:{url.password}".encode()).decode()
+    return {"Authorization": f"Basic {token}"}
+
+
+def _transports(
+    url: httpx.URL, app: App | None, ssl_context: ssl.SSLContext | None
+) -> Callable[[], httpx.AsyncBaseTransport]:
+    if app is not None:
+        return partial(httpx.ASGITransport, app)
+    trusted = ssl_context or _trusted(url)
+    return partial(httpx.AsyncHTTPTransport, verify=trusted, trust_env=False)
 
 
 def _trusted(url: httpx.URL) -> ssl.SSLContext:

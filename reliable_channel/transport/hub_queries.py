@@ -12,8 +12,9 @@ from urllib.parse import quote
 
 import anyio
 
+from waku._paging import all_entries
 from waku.errors import NodeUnreachable, RateLimited, WakuError
-from waku.models import StorePage, StoreQuery
+from waku.models import StoreEntry, StorePage, StoreQuery
 
 __all__ = ["StoreQueries"]
 
@@ -24,6 +25,8 @@ MAX_TOPICS: Final = 100
 MAX_TOPIC_BYTES: Final = 3_000
 """Maximum length of the topics in the URL of one request (bytes). A node accepts URLs of about 8
 kB."""
+MAX_PAGES: Final = 5
+"""Maximum number of pages of one query for many, so that each topic may have some messages."""
 
 Store = Callable[[StoreQuery], Awaitable[StorePage]]
 
@@ -88,22 +91,23 @@ class _Line:
         if len(batch) == 1:
             batch[0].is_alone = True
             return
+        together = _together([asker.query for asker in batch])
+        pages = all_entries(self._store, together, max_pages=MAX_PAGES, call="store")
         try:
-            page = await self._store(_together([asker.query for asker in batch]))
+            entries = [entry async for entry in pages]
         except (NodeUnreachable, RateLimited) as error:
             for asker in batch:
                 asker.error = error
-            return
         except WakuError:  # it may be the request for many that the node refuses
-            page = None
-        if page is None or page.cursor is not None:
             self._limit = max(self._limit // 2, 1)
             for asker in batch:
                 asker.is_alone = True
         else:
             self._limit = min(2 * self._limit, MAX_TOPICS)
             for asker in batch:
-                asker.page = _part(page, asker.query)
+                part = _part(entries, asker.query)
+                asker.is_alone = len(part) > (asker.query.page_size or inf)
+                asker.page = None if asker.is_alone else StorePage(part, None)
 
 
 class StoreQueries:
@@ -146,14 +150,13 @@ def _together(queries: Sequence[StoreQuery]) -> StoreQuery:
     )
 
 
-def _part(page: StorePage, query: StoreQuery) -> StorePage:
-    """Return what a page for many has for one query."""
+def _part(entries: Sequence[StoreEntry], query: StoreQuery) -> tuple[StoreEntry, ...]:
+    """Return what the pages for many have for one query."""
     start_ns, end_ns = query.start_time_ns or 0, query.end_time_ns or 0
-    entries = tuple(
+    return tuple(
         entry
-        for entry in page.entries
+        for entry in entries
         if entry.message is not None
         and entry.message.content_topic in query.content_topics
         and start_ns <= entry.message.timestamp <= end_ns
     )
-    return StorePage(entries, None, page.request_id)

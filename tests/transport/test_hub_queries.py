@@ -1,6 +1,8 @@
 """Queries of several topics, counted as requests to a Store."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from hashlib import sha256
 from math import inf
 
 import anyio
@@ -36,12 +38,15 @@ class Store:
             raise error
         assert query.start_time_ns is not None and query.end_time_ns is not None
         entries = [
-            StoreEntry(bytes(32), WakuMessage(b"", topic, timestamp=at_ns), None)
+            StoreEntry(sha256(b"%d" % at_ns + topic.encode()).digest(), message, None)
             for topic in query.content_topics
             for at_ns in range(query.start_time_ns, query.end_time_ns + 1)
+            for message in [WakuMessage(b"", topic, timestamp=at_ns)]
         ]
-        cursor = bytes(32) if len(entries) > self._page_size else None
-        return StorePage(tuple(entries[: min(len(entries), 10_000)]), cursor)
+        start = 0 if query.cursor is None else int.from_bytes(query.cursor)
+        end = int(min(start + self._page_size, len(entries)))
+        cursor = end.to_bytes(32) if end < len(entries) else None
+        return StorePage(tuple(entries[start:end][:10_000]), cursor)
 
 
 def asking(number: int, *, seconds: int = 4) -> StoreQuery:
@@ -99,13 +104,32 @@ async def test_a_long_query_is_a_request_of_its_own() -> None:
     assert long == [(TOPICS[2],)]
 
 
-async def test_a_page_that_does_not_end_is_asked_for_by_each() -> None:
+async def test_further_pages_are_for_many_too() -> None:
+    """A burst of many channels leaves a few messages of each."""
+    store = Store(page_size=100)
+    found = await answers(store, [asking(number, seconds=2) for number in range(90)])
+    assert all(isinstance(page, StorePage) and len(page.entries) == 3 for page in found)
+    assert len(store.queries) <= 8
+
+
+async def test_pages_that_do_not_end_are_asked_for_by_each() -> None:
     store = Store(page_size=20)
     queries = [asking(number) for number in range(50)]
     found = await answers(store, queries)
     assert all(isinstance(page, StorePage) and len(page.entries) == 5 for page in found)
-    assert sum(len(query.content_topics) == 1 for query in store.queries) >= 40
+    assert sum(len(query.content_topics) == 1 for query in store.queries) >= 25
     assert len(store.queries) <= 60
+
+
+async def test_a_topic_with_more_than_a_page_is_asked_for_alone() -> None:
+    store = Store(page_size=100)
+    queries = [replace(asking(number, seconds=7), page_size=8) for number in range(20)]
+    queries[7] = replace(queries[7], start_time_ns=LONG_AGO_NS)
+    queries[7] = replace(queries[7], end_time_ns=LONG_AGO_NS + 8)
+    found = await answers(store, queries)
+    sizes = [len(page.entries) for page in found if isinstance(page, StorePage)]
+    assert sizes == [8] * 7 + [9] + [8] * 12
+    assert [q.content_topics for q in store.queries].count((TOPICS[7],)) == 1
 
 
 async def test_a_node_that_refuses_many_topics_is_asked_for_one() -> None:

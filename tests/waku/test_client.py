@@ -69,6 +69,25 @@ async def test_clients_have_names_of_their_own() -> None:
     assert {len(name) for name in names} == {32}
 
 
+async def test_a_token_in_the_address_goes_into_a_header() -> None:
+    node = answering(b"v1")
+    url = BASE_URL.replace("//", "//:s3%3Acret@")
+    async with WakuClient(url, app=app_of(node.answer), headers={"authorization": "x"}) as client:
+        await client.version()
+    (request,) = node.requests
+    assert request.headers.get_list("Authorization") == ["Basic OnMzOmNyZXQ="]  # `:s3:cret`
+    assert request.headers["Host"] == "node.invalid:8645"
+
+
+async def test_a_request_without_a_body_says_so_where_one_may_be() -> None:
+    """A proxy may refuse a POST without a length."""
+    node = answering(b"OK")
+    async with node.client() as client:
+        await client.set_log_level("INFO")
+    (request,) = node.requests
+    assert request.headers["Content-Length"] == "0"
+
+
 async def test_request_ids_do_not_repeat() -> None:
     node = answering({"requestId": "r", "statusDesc": "OK"})
     async with node.client() as client:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
+from contextlib import suppress
 
 import anyio
 import anyio.lowlevel
@@ -13,7 +15,7 @@ from anyio.abc import SocketStream
 from tests.asgi import app_of
 from tests.waku.nodes import BASE_URL, FakeNode, answering, said, socket_node
 from tests.waku.recordings import Call
-from waku import RetryPolicy, StoreQuery, WakuClient, WakuError, WakuMessage
+from waku import RetryPolicy, StoreQuery, WakuClient, WakuError, WakuMessage, _session
 from waku._session import MAX_CONNECTIONS
 from waku.errors import BadAnswer, BadRequest, NodeFailure, NodeUnreachable, RateLimited
 from waku.models import StoreV1Query
@@ -233,6 +235,54 @@ async def test_calls_that_are_cancelled_leave_no_connection_taken() -> None:
                     await anyio.lowlevel.checkpoint()
         answers.set()
         assert await client.version() == "v0.37.1"
+
+
+class Ports:
+    """Connections of a node that answers each request with its name."""
+
+    def __init__(self) -> None:
+        self.open: list[int] = []
+        self.opened = 0
+
+    async def __call__(self, stream: SocketStream) -> None:
+        self.opened += 1
+        number = self.opened
+        self.open.append(number)
+        with suppress(anyio.EndOfStream):
+            while True:
+                await stream.send(b"HTTP/1.1 200 x\r\ncontent-length: 2\r\n\r\nv1")
+                await stream.receive()
+        self.open.remove(number)
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    while not holds():
+        await anyio.lowlevel.checkpoint()
+
+
+async def test_a_connection_serves_one_request_after_another() -> None:
+    ports = Ports()
+    async with socket_node(ports) as url, WakuClient(url, retries=None) as client:
+        for _ in range(5):
+            await client.version()
+        assert ports.opened == 1
+        await client.aclose()
+        await until(lambda: not ports.open)
+
+
+async def test_connections_of_a_burst_are_closed_when_none_needs_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ports = Ports()
+    monkeypatch.setattr(_session, "MAX_IDLE_CONNECTIONS", 3)
+    async with socket_node(ports) as url, WakuClient(url, retries=None) as client:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(10):
+                tasks.start_soon(client.version)
+        await until(lambda: len(ports.open) == 3)
+        monkeypatch.setattr(_session, "KEEPALIVE_S", 0)
+        await client.version()
+        await until(lambda: len(ports.open) == 1)
 
 
 async def test_nobody_there() -> None:
