@@ -4,7 +4,7 @@ Each channel queries the Store once a minute for missing messages, and usually m
 thousand separate requests without a result would keep a hub and its node busy.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Final
@@ -13,7 +13,7 @@ from urllib.parse import quote
 import anyio
 
 from waku.errors import NodeUnreachable, RateLimited, WakuError
-from waku.models import StorePage, StoreQuery
+from waku.models import StoreEntry, StorePage, StoreQuery
 
 __all__ = ["StoreQueries"]
 
@@ -24,6 +24,10 @@ MAX_TOPICS: Final = 100
 MAX_TOPIC_BYTES: Final = 3_000
 """Maximum length of the topics in the URL of one request (bytes). A node accepts URLs of about 8
 kB."""
+MAX_BYTES: Final = 4_000_000
+"""Maximum size of the payloads for several topics together (bytes)."""
+PAGE_SIZE: Final = 20
+"""Number of messages in a page of a query without a page size."""
 
 Store = Callable[[StoreQuery], Awaitable[StorePage]]
 
@@ -89,21 +93,41 @@ class _Line:
             batch[0].is_alone = True
             return
         try:
-            page = await self._store(_together([asker.query for asker in batch]))
+            entries = await self._entries(_together([asker.query for asker in batch]), len(batch))
         except (NodeUnreachable, RateLimited) as error:
             for asker in batch:
                 asker.error = error
             return
         except WakuError:  # it may be the request for many that the node refuses
-            page = None
-        if page is None or page.cursor is not None:
+            entries = None
+        if entries is None:
             self._limit = max(self._limit // 2, 1)
             for asker in batch:
                 asker.is_alone = True
-        else:
-            self._limit = min(2 * self._limit, MAX_TOPICS)
-            for asker in batch:
-                asker.page = _part(page, asker.query)
+            return
+        self._limit = min(2 * self._limit, MAX_TOPICS)
+        by_topic: dict[str, list[StoreEntry]] = {}
+        for entry in entries:
+            if entry.message is not None:
+                by_topic.setdefault(entry.message.content_topic, []).append(entry)
+        for asker in batch:
+            part = _part(by_topic, asker.query)
+            asker.is_alone = len(part) > (asker.query.page_size or PAGE_SIZE)
+            asker.page = None if asker.is_alone else StorePage(part)
+
+    async def _entries(self, query: StoreQuery, most_pages: int) -> list[StoreEntry] | None:
+        """Return all entries for a query, or None if separate queries would be cheaper."""
+        entries = list[StoreEntry]()
+        for _ in range(most_pages):
+            page = await self._store(query)
+            entries += page.entries
+            if page.cursor is None:
+                return entries
+            sizes = (len(one.message.payload) for one in entries if one.message is not None)
+            if sum(sizes) > MAX_BYTES:
+                break
+            query = replace(query, cursor=page.cursor)
+        return None
 
 
 class StoreQueries:
@@ -146,14 +170,14 @@ def _together(queries: Sequence[StoreQuery]) -> StoreQuery:
     )
 
 
-def _part(page: StorePage, query: StoreQuery) -> StorePage:
-    """Return what a page for many has for one query."""
+def _part(
+    by_topic: Mapping[str, Sequence[StoreEntry]], query: StoreQuery
+) -> tuple[StoreEntry, ...]:
+    """Return the entries for one query of many."""
     start_ns, end_ns = query.start_time_ns or 0, query.end_time_ns or 0
-    entries = tuple(
+    return tuple(
         entry
-        for entry in page.entries
-        if entry.message is not None
-        and entry.message.content_topic in query.content_topics
-        and start_ns <= entry.message.timestamp <= end_ns
+        for topic in query.content_topics
+        for entry in by_topic.get(topic, ())
+        if entry.message is not None and start_ns <= entry.message.timestamp <= end_ns
     )
-    return StorePage(entries, None, page.request_id)

@@ -1,12 +1,14 @@
 """Queries of several topics, counted as requests to a Store."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import inf
 
 import anyio
 import pytest
 
 from reliable_channel.transport.hub_queries import (
+    MAX_BYTES,
     MAX_TOPIC_BYTES,
     MAX_TOPICS,
     SPACING_S,
@@ -24,10 +26,11 @@ LONG_AGO_NS = 1_000
 class Store:
     """One message a second of each topic; pages are as large as it likes."""
 
-    def __init__(self, *, page_size: float = inf) -> None:
+    def __init__(self, *, page_size: float = inf, payload: bytes = b"") -> None:
         self.queries: list[StoreQuery] = []
         self.error: Callable[[StoreQuery], WakuError | None] = lambda query: None
         self._page_size = page_size
+        self._payload = payload
 
     async def __call__(self, query: StoreQuery) -> StorePage:
         self.queries.append(query)
@@ -36,12 +39,14 @@ class Store:
             raise error
         assert query.start_time_ns is not None and query.end_time_ns is not None
         entries = [
-            StoreEntry(bytes(32), WakuMessage(b"", topic, timestamp=at_ns), None)
+            StoreEntry(bytes(32), WakuMessage(self._payload, topic, timestamp=at_ns), None)
             for topic in query.content_topics
             for at_ns in range(query.start_time_ns, query.end_time_ns + 1)
         ]
-        cursor = bytes(32) if len(entries) > self._page_size else None
-        return StorePage(tuple(entries[: min(len(entries), 10_000)]), cursor)
+        begin = int.from_bytes(query.cursor or b"")
+        end = min(begin + self._page_size, len(entries), begin + 10_000)
+        cursor = int(end).to_bytes(32) if end < len(entries) else None
+        return StorePage(tuple(entries[begin : int(end)]), cursor)
 
 
 def asking(number: int, *, seconds: int = 4) -> StoreQuery:
@@ -99,13 +104,35 @@ async def test_a_long_query_is_a_request_of_its_own() -> None:
     assert long == [(TOPICS[2],)]
 
 
-async def test_a_page_that_does_not_end_is_asked_for_by_each() -> None:
+async def test_further_pages_are_fetched_for_all() -> None:
     store = Store(page_size=20)
-    queries = [asking(number) for number in range(50)]
-    found = await answers(store, queries)
+    found = await answers(store, [asking(number) for number in range(50)])
     assert all(isinstance(page, StorePage) and len(page.entries) == 5 for page in found)
-    assert sum(len(query.content_topics) == 1 for query in store.queries) >= 40
-    assert len(store.queries) <= 60
+    assert len(store.queries) <= 20
+
+
+async def test_pages_that_do_not_end_are_asked_for_by_each() -> None:
+    store = Store(page_size=2)
+    queries = [replace(asking(number), page_size=2) for number in range(50)]
+    found = await answers(store, queries)
+    assert all(isinstance(page, StorePage) and len(page.entries) == 2 for page in found)
+    assert sum(len(query.content_topics) == 1 for query in store.queries) >= 50
+    assert len(store.queries) <= 3 * len(queries)
+
+
+async def test_one_with_more_than_a_page_reads_its_own() -> None:
+    store = Store(page_size=20)
+    queries = [asking(0), *(asking(number, seconds=n) for number, n in ((1, 4), (2, 7), (3, 7)))]
+    await answers(store, [replace(query, page_size=6) for query in queries])
+    alone = [query.content_topics for query in store.queries if len(query.content_topics) == 1]
+    assert (TOPICS[2],) in alone and (TOPICS[3],) in alone and (TOPICS[1],) not in alone
+
+
+async def test_large_messages_are_not_collected() -> None:
+    store = Store(page_size=20, payload=bytes(MAX_BYTES // 30))
+    found = await answers(store, [asking(number) for number in range(50)])
+    assert all(isinstance(page, StorePage) and len(page.entries) == 5 for page in found)
+    assert all(query.cursor in (None, (20).to_bytes(32)) for query in store.queries)
 
 
 async def test_a_node_that_refuses_many_topics_is_asked_for_one() -> None:
