@@ -1,8 +1,8 @@
 """`make bench WHAT=hub`: many channels of one process over one node, through a `ChannelHub`.
 
 The node is a separate process. The channels are opened one after another, settle, idle, send one
-message each, and are closed one after another. CPU time is that of this process, or of the node
-(Linux).
+message each, settle, are silent, and are closed one after another. CPU time is that of this
+process, or of the node (Linux).
 """
 
 from __future__ import annotations
@@ -86,18 +86,25 @@ async def measure(plan: argparse.Namespace, node: ServiceNode) -> dict[str, floa
                 for channel in channels:
                     await channel.send(PAYLOAD)
                 await all_sent.wait()
+            await anyio.sleep(plan.settle)
+            with meter.phase("silent"):
+                await anyio.sleep(plan.seconds)
             with meter.phase("close"):
                 await opened.aclose()
-    idle_percent = 100 * meter.figures["idle_cpu_s"] / meter.figures["idle_s"]
+    shares = {
+        f"{name}_percent_of_a_core": 100 * meter.figures[f"{name}_cpu_s"] / plan.seconds
+        for name in ("idle", "silent")
+        if plan.seconds
+    }
     counts = {"sent": seen[MessageSent], "transport_degraded": seen[TransportDegraded]}
-    return meter.figures | {"idle_percent_of_a_core": idle_percent} | counts
+    return meter.figures | shares | counts
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="make bench WHAT=hub", description=__doc__)
     parser.add_argument("--channels", type=int, default=200)
-    parser.add_argument("--settle", type=float, default=60, help="seconds before idling counts")
-    parser.add_argument("--seconds", type=float, default=30, help="of idling")
+    parser.add_argument("--settle", type=float, default=60, help="seconds before each silence")
+    parser.add_argument("--seconds", type=float, default=60, help="of each silence")
     parser.add_argument("--transport", choices=["rest", "libp2p"], default="rest")
     parser.add_argument("--preset", choices=["documented", "auto"], default="documented")
     parser.add_argument("--topics", choices=["one", "each"], default="one", help="for all, or each")

@@ -55,6 +55,8 @@ class SyncSchedule(Protocol):
     patience: int
     """Number of delays after which content and requests no longer postpone a sync, or 0 for no
     limit."""
+    doublings: int
+    """Number of times that the delay doubles while own syncs get no reply."""
 
     def delay_ms(self, heard: SyncTrigger) -> int:
         """Return the wait (ms) from now until the next sync."""
@@ -78,6 +80,7 @@ class SuppressedSchedule:
         SyncTrigger.OWN_SYNC: 2.0,
     }
     patience = 10
+    doublings = 2
 
     DEAD_SHARE: Final = 0.8
     DRAW_SHARE: Final = 0.4
@@ -107,7 +110,7 @@ class JsWakuSchedule:
         SyncTrigger.MISSED_CONTENT: 0.5,
         SyncTrigger.OWN_SYNC: 2.0,
     }
-    patience = 0
+    patience = doublings = 0
 
     def __init__(self, interval_ms: int, random: Random) -> None:
         self._interval_ms = interval_ms
@@ -131,6 +134,9 @@ class SyncTimer:
     Content and requests postpone the next sync, but at most `patience` times. Only sync messages
     carry the roots by which participants compare their logs. Without the limit, a busy channel or a
     participant that always asks would prevent syncs.
+
+    A participant that hears nobody waits longer after each own sync, so that a thousand deserted
+    channels cost little.
     """
 
     def __init__(self, schedule: SyncSchedule | None, agenda: Agenda | None = None) -> None:
@@ -139,12 +145,21 @@ class SyncTimer:
         self._agenda = agenda or Agenda()
         self._schedule = schedule
         self._latest_ms = 0
+        self._own_ms: int | None = None
+        self._unanswered = 0
+        """Own syncs since anything else was heard or sent."""
 
     def restart(self, heard: SyncTrigger, now_ms: int) -> None:
         """Start the wait for the next sync again, with the length that the schedule gives."""
         if (schedule := self._schedule) is None:
             return
         delay_ms = schedule.delay_ms(heard)
+        if heard is not SyncTrigger.OWN_SYNC:
+            self._unanswered = 0
+        elif self._own_ms != now_ms:
+            self._unanswered, self._own_ms = self._unanswered + 1, now_ms
+        if self._unanswered > 1:
+            delay_ms <<= min(self._unanswered - 1, schedule.doublings)
         due_ms = now_ms + delay_ms
         if heard not in _PUTS_OFF:
             self._latest_ms = now_ms + schedule.patience * delay_ms
@@ -154,8 +169,10 @@ class SyncTimer:
         self._agenda.plan(Slot.SYNC, due_ms)
 
     def prompt(self, now_ms: int) -> None:
-        """Note that a participant lacks messages that a sync of this participant would name. By
-        default the call changes nothing."""
+        """Note that a participant lacks messages that a sync of this participant would name. The
+        call ends a longer wait."""
+        if self._unanswered > 1:
+            self.restart(SyncTrigger.SYNC, now_ms)
 
     def _plan(self, due_ms: int) -> None:
         self.due_ms = due_ms

@@ -4,7 +4,7 @@ Each channel queries the Store once a minute for missing messages, and usually m
 thousand separate requests without a result would keep a hub and its node busy.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Final
@@ -104,8 +104,12 @@ class _Line:
                 asker.is_alone = True
         else:
             self._limit = min(2 * self._limit, MAX_TOPICS)
+            by_topic: dict[str, list[StoreEntry]] = {}
+            for entry in entries:
+                if entry.message is not None:
+                    by_topic.setdefault(entry.message.content_topic, []).append(entry)
             for asker in batch:
-                part = _part(entries, asker.query)
+                part = _part(by_topic, asker.query)
                 asker.is_alone = len(part) > (asker.query.page_size or inf)
                 asker.page = None if asker.is_alone else StorePage(part, None)
 
@@ -150,13 +154,14 @@ def _together(queries: Sequence[StoreQuery]) -> StoreQuery:
     )
 
 
-def _part(entries: Sequence[StoreEntry], query: StoreQuery) -> tuple[StoreEntry, ...]:
+def _part(
+    by_topic: Mapping[str, Sequence[StoreEntry]], query: StoreQuery
+) -> tuple[StoreEntry, ...]:
     """Return what the pages for many have for one query."""
     start_ns, end_ns = query.start_time_ns or 0, query.end_time_ns or 0
     return tuple(
         entry
-        for entry in entries
-        if entry.message is not None
-        and entry.message.content_topic in query.content_topics
-        and start_ns <= entry.message.timestamp <= end_ns
+        for topic in query.content_topics
+        for entry in by_topic.get(topic, ())
+        if entry.message is not None and start_ns <= entry.message.timestamp <= end_ns
     )

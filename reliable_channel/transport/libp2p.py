@@ -34,7 +34,7 @@ from .waku_topic import OnTopic, translated
 
 __all__ = ["LightTransport"]
 
-SIGN_OF_LIFE_S: Final = 15.0
+SIGN_OF_LIFE_S: Final = 60.0
 """Time after which `receive` returns an empty batch (s)."""
 MAX_BATCH: Final = 200
 

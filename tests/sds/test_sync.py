@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -246,6 +247,29 @@ def test_a_request_spares_the_others_a_sync_as_any_sync_does() -> None:
     due_ms = timer.due_ms or 0
     timer.restart(SyncTrigger.REQUEST, 20_000)
     assert timer.due_ms == due_ms + 20_000
+
+
+def test_who_hears_nobody_speaks_ever_more_seldom_until_somebody_is_heard() -> None:
+    core = participant()
+    spoken_ms = [NOW_MS]
+    while len(spoken_ms) < 7:
+        now_ms = core.next_deadline_ms()
+        assert now_ms is not None
+        core.on_deadline(now_ms)
+        if any(each.kind is OutgoingKind.SYNC for each in core.outgoing()):
+            spoken_ms.append(now_ms)
+    waits = [(b - a) / INTERVAL_MS for a, b in pairwise(spoken_ms)]
+    for wait, intervals in zip(waits, (1, 2, 4, 8, 8, 8), strict=True):
+        assert 0.8 * intervals <= wait <= 1.2 * intervals
+    timer = SyncTimer(make_schedule("suppressed", INTERVAL_MS, lambda: 0.5))
+    for heard in (SyncTimer.prompt, lambda timer, at: timer.restart(SyncTrigger.SYNC, at)):
+        for now_ms in range(5):
+            timer.restart(SyncTrigger.OWN_SYNC, now_ms)
+        assert timer.due_ms is not None and timer.due_ms > 6 * INTERVAL_MS
+        heard(timer, 100)
+        assert timer.due_ms < 1.3 * INTERVAL_MS
+        timer.restart(SyncTrigger.OWN_SYNC, 200)
+        assert timer.due_ms < 2.5 * INTERVAL_MS
 
 
 def test_the_schedule_of_js_waku_stays_as_it_is() -> None:
