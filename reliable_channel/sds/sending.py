@@ -44,14 +44,13 @@ class Sender:
 
     is_tuned: ClassVar[bool] = False
     """True if this participant tunes itself, and sends syncs only when needed."""
-    _has_filters = True
-    """True if messages have a bloom filter."""
 
     def __init__(self, state: ChannelState) -> None:
         setup = state.setup
         self._state = state
         self._id_function, self._random = setup.id_function, setup.random
         self._signing = setup.signing
+        self._has_filters = state.has_filters
         self._assembles_late = setup.assembles_late
         self._histories = Histories()
         enabled = state.options.repair.enabled
@@ -398,6 +397,7 @@ class Sender:
         return made
 
     def _log_own(self, entry: LogEntry) -> None:
-        self._state.bloom_filter.insert(entry.message_id)
+        if self._has_filters:
+            self._state.bloom_filter.insert(entry.message_id)
         self._state.log.insert(entry)
         self._state.on_transition(entry.message_id, Trigger.SENT)
