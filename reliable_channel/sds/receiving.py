@@ -238,7 +238,7 @@ class Receiver:
     def _receive_sync(
         self,
         arrived: ArrivedMessage,
-        unknown: UnknownReferences,
+        unknown: UnknownReferences | None,
         profile: WireProfile,
         now_ms: int,
     ) -> Arrival:
@@ -284,7 +284,11 @@ class Receiver:
         )
 
     def _deliver_or_park(
-        self, arrived: ArrivedMessage, unknown: UnknownReferences, profile: WireProfile, now_ms: int
+        self,
+        arrived: ArrivedMessage,
+        unknown: UnknownReferences | None,
+        profile: WireProfile,
+        now_ms: int,
     ) -> None:
         # Nearly always all that it refers to is known.
         if unknown and (unmet := self._note_unmet(arrived, unknown, profile, now_ms, parks=True)):
@@ -345,7 +349,7 @@ class Receiver:
     def _note_unmet(
         self,
         arrived: ArrivedMessage,
-        unknown: UnknownReferences,
+        unknown: UnknownReferences | None,
         profile: WireProfile,
         now_ms: int,
         *,
