@@ -198,12 +198,18 @@ class BloomFilter:
 
     def insert(self, message_id: str) -> None:
         """Set the bits of a message id."""
-        self.set_bits(self.layout.positions(message_id))
+        self.add(self.layout.form.hash_pair(message_id))
 
-    def set_bits(self, positions: Iterable[int]) -> None:
-        """Set the bits at the given positions."""
-        data, flip = self.data, self.layout.form.byte_flip
-        for i in positions:
+    def add(self, pair: HashPair) -> None:
+        """Set the bits of an id with known hashes."""
+        data, layout, (first, step) = self.data, self.layout, pair
+        flip, count, size = layout.form.byte_flip, layout.hash_count, layout.bit_count
+        if first < 0 or step <= 0:
+            places: Iterable[int] = spread(pair, count, size)
+        else:
+            places = range(first, first + count * step, step)
+        for place in places:
+            i = place % size
             data[i >> 3 ^ flip] |= 1 << (i & 7)
 
     def __contains__(self, message_id: str) -> bool:
@@ -250,15 +256,19 @@ class RollingBloomFilter:
             self._current, self._next = self._next, BloomFilter(self.layout)
             self._count -= (capacity + 1) // 2
             self.rollovers += 1
-        layout = self.layout
-        positions = spread(layout.form.hash_pair(message_id), layout.hash_count, layout.bit_count)
-        self._current.set_bits(positions)
+        pair = self.layout.form.hash_pair(message_id)
+        self._current.add(pair)
         if self._count >= (capacity + 1) // 2:
-            self._next.set_bits(positions)
+            self._next.add(pair)
         self._count += 1
 
     def __contains__(self, message_id: str) -> bool:
         return message_id in self._current
+
+    @property
+    def words(self) -> bytearray:
+        """Words of the filter, which the next `insert` changes."""
+        return self._current.data
 
     def __bytes__(self) -> bytes:
         return self.layout.form.write(self.parameters, bytes(self._current.data))

@@ -6,45 +6,10 @@ state has the message without a filter and without requests.
 """
 
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Protocol
+from typing import Protocol
 
 from .message import Message
-
-SHARED_BYTES: Final = 128 * 1024
-"""Length (bytes) from which new histories share another byte string, so that the old one is
-freed."""
-_ANCHOR_BYTES: Final = 64
-"""Bytes that the start of a history is looked for by: shorter than an entry."""
-
-
-class History(NamedTuple):
-    """Causal history, as a part of a byte string that several messages share."""
-
-    shared: bytearray
-    start: int
-    end: int
-
-    def __bytes__(self) -> bytes:
-        return bytes(memoryview(self.shared)[self.start : self.end])
-
-
-class Histories:
-    """Causal histories of own messages, which share their bytes. Each history usually continues the
-    previous history."""
-
-    def __init__(self) -> None:
-        self._newest = History(bytearray(), 0, 0)
-
-    def share(self, history: bytes) -> History:
-        """Return a causal history as a part of the shared bytes."""
-        shared, start, _ = self._newest
-        start = shared.find(history[:_ANCHOR_BYTES], start)
-        goes_on = start >= 0 and history.startswith(memoryview(shared)[start:])
-        if not goes_on or len(shared) > SHARED_BYTES:
-            shared, start = bytearray(), 0
-        shared += history[len(shared) - start :]
-        self._newest = History(shared, start, start + len(history))
-        return self._newest
+from .references.causal_history import History
 
 
 class Maker(Protocol):

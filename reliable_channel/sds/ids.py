@@ -2,10 +2,14 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, KeysView
+from functools import cache
 from hashlib import sha256
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from .changes import NO_RECORDER, Recorder, Row, Table
+
+if TYPE_CHECKING:
+    from Crypto.Hash.keccak import Keccak_Hash
 
 PROOF_AGE_MS: Final = 30 * 24 * 60 * 60 * 1000
 """Maximum age (ms) of a timestamp that proves a message id. Sender, time and content are joined
@@ -22,10 +26,15 @@ def reliable_channel_id(sender_id: str, timestamp_ns: int, content: bytes) -> st
 
     The id differs for equal content of two senders, and for repeated content of one sender.
     """
+    data = sender_id.encode() + str(timestamp_ns).encode() + content
+    return _keccak()(data=data, digest_bits=256).digest().hex()
+
+
+@cache
+def _keccak() -> "Callable[..., Keccak_Hash]":
     from Crypto.Hash import keccak  # loaded with the first message: it loads a parser of C
 
-    data = sender_id.encode() + str(timestamp_ns).encode() + content
-    return keccak.new(digest_bits=256, data=data).digest().hex()
+    return keccak.new
 
 
 def js_waku_id(sender_id: str, timestamp_ns: int, content: bytes) -> str:

@@ -33,6 +33,10 @@ REVIEWED: Final = 10_000
 """Maximum number of remembered repair requests of other participants. A repetition of an older
 request is reviewed again, within the budget."""
 
+LONG_BYTES: Final = 5_000
+"""Message length (bytes) from which known references are looked for. Decoding a shorter causal
+history costs less."""
+
 
 class Outcome(Enum):
     """Result of receiving a message."""
@@ -127,7 +131,8 @@ class Receiver:
 
     def _decoded(self, profile: WireProfile, data: bytes) -> Message:
         codec = profile.codec
-        if isinstance(codec, SpecCodec) and profile is self._state.profile:
+        is_long = len(data) > LONG_BYTES
+        if is_long and isinstance(codec, SpecCodec) and profile is self._state.profile:
             return codec.decode(data, self._state.causal_tail)
         return codec.decode(data)
 
@@ -177,7 +182,8 @@ class Receiver:
         state.incoming_buffer.arrived(message_id)
         self._note_news(message, sent_at_ns, missing_for_ms, now_ms)
         # LIP 109, Receive: the id enters the bloom filter before its dependencies are looked at.
-        state.bloom_filter.insert(message_id)
+        if state.has_filters:
+            state.bloom_filter.insert(message_id)
         self._deliver_or_park(arrived, unknown, profile, now_ms)
         waits = message_id in state.incoming_buffer.parked
         return Arrival(Outcome.PARKED if waits else Outcome.DELIVERED, message_id, missing_for_ms)
@@ -232,7 +238,7 @@ class Receiver:
     def _receive_sync(
         self,
         arrived: ArrivedMessage,
-        unknown: UnknownReferences,
+        unknown: UnknownReferences | None,
         profile: WireProfile,
         now_ms: int,
     ) -> Arrival:
@@ -278,7 +284,11 @@ class Receiver:
         )
 
     def _deliver_or_park(
-        self, arrived: ArrivedMessage, unknown: UnknownReferences, profile: WireProfile, now_ms: int
+        self,
+        arrived: ArrivedMessage,
+        unknown: UnknownReferences | None,
+        profile: WireProfile,
+        now_ms: int,
     ) -> None:
         # Nearly always all that it refers to is known.
         if unknown and (unmet := self._note_unmet(arrived, unknown, profile, now_ms, parks=True)):
@@ -339,7 +349,7 @@ class Receiver:
     def _note_unmet(
         self,
         arrived: ArrivedMessage,
-        unknown: UnknownReferences,
+        unknown: UnknownReferences | None,
         profile: WireProfile,
         now_ms: int,
         *,

@@ -84,7 +84,8 @@ def restore(
             state.want(missing.entry, now_ms, missing.referrer_id)
     if isinstance(state.on_transition, TransitionCheck):
         state.on_transition.restored()
-    _fill_bloom_filter(state, newest)
+    if state.has_filters:
+        _fill_bloom_filter(state, newest)
 
 
 def _not_ahead(tables: Tables, options: SdsOptions, now_ms: int) -> Tables:

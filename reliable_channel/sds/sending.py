@@ -6,11 +6,12 @@ from functools import cached_property
 from reprlib import repr as short
 from typing import ClassVar, Final, SupportsBytes
 
+from .bloom import SPEC_BLOOM
 from .changes import LogKey
-from .dialects import CodecError
+from .dialects import CodecError, SpecCodec
 from .dialects.codec import MAX_ID_BYTES
 from .dialects.signature import with_signature
-from .draft import Draft, Histories, SavedDraft
+from .draft import Draft, SavedDraft
 from .errors import (
     ContentTooLong,
     EmptyContent,
@@ -24,6 +25,7 @@ from .log.entry import LogEntry
 from .log.root import LogRoot
 from .message import HistoryEntry, Message
 from .outgoing import OutgoingEntry
+from .references.causal_history import History
 from .signing import sign_message, signed_text
 from .state import ChannelState
 from .states import Trigger
@@ -44,16 +46,16 @@ class Sender:
 
     is_tuned: ClassVar[bool] = False
     """True if this participant tunes itself, and sends syncs only when needed."""
-    _has_filters = True
-    """True if messages have a bloom filter."""
 
     def __init__(self, state: ChannelState) -> None:
         setup = state.setup
         self._state = state
         self._id_function, self._random = setup.id_function, setup.random
         self._signing = setup.signing
+        self._has_filters = state.has_filters
+        codec, form = state.profile.codec, state.profile.bloom
+        self._spec = codec if isinstance(codec, SpecCodec) and form is SPEC_BLOOM else None
         self._assembles_late = setup.assembles_late
-        self._histories = Histories()
         enabled = state.options.repair.enabled
         self._requests: Callable[[int], Sequence[HistoryEntry]] = (
             state.repair_requests.due if enabled else lambda now_ms: ()
@@ -71,6 +73,8 @@ class Sender:
             raise EmptyContent(
                 "a message needs content, because an empty message reads as a sync message"
             )
+        if not isinstance(content, bytes):
+            raise TypeError(f"`content` must be bytes (got {short(content)})")
         limit = state.options.limits.outgoing_messages
         if len(state.outgoing_buffer.entries) >= limit:
             raise OutgoingBufferFull(
@@ -202,7 +206,7 @@ class Sender:
 
     def bare(self, draft: Draft) -> bytes:
         """Encode the fixed part of a draft (see `Maker.bare`)."""
-        data = self._state.profile.codec.assemble(draft.message, bytes(draft.history))
+        data = self._assembled(draft.message, draft.history)
         return with_signature(data, draft.signature) if draft.signature else data
 
     def leave(
@@ -218,20 +222,10 @@ class Sender:
         except CodecError:  # an earlier version wrote more than this one reads
             return bytes(draft), False
         due, has_filters = self._requests(now_ms), self._has_filters
-        if bloom_filter is None:
-            bloom_filter = bytes(state.bloom_filter)
         # `send` left room for the filter, unless the options were others then.
         for requests, has_filter in ((due, has_filters), ((), has_filters), ((), False)):
-            message = Message(
-                fixed.sender_id,
-                message_id,
-                fixed.channel_id,
-                fixed.lamport_timestamp,
-                bloom_filter=bloom_filter if has_filter else None,
-                repair_request=requests,
-                content=fixed.content,
-            )
-            data = state.profile.codec.assemble(message, history)
+            message = replace(fixed, repair_request=requests) if requests else fixed
+            data = self._assembled(message, history, bloom_filter, has_filter=has_filter)
             if self._signing is not None:
                 try:
                     data = self._signed(data)
@@ -281,25 +275,25 @@ class Sender:
             raise self._too_long(content, length, hint=LONGER)
         return draft
 
-    def _made(self, message: Message, history: bytes) -> Draft:
+    def _made(self, message: Message, history: History) -> Draft:
         """Return a draft, signed in a channel with signatures."""
-        codec, shared = self._state.profile.codec, self._histories.share(history)
         if self._signing is None:
-            length = len(codec.assemble(message, b"")) + len(history)
-            return Draft(self, message.message_id, message, shared, b"", length)
-        data = codec.assemble(message, history)
+            fixed = self._state.profile.codec.assemble(message, b"")
+            length = len(fixed) + history.end - history.start
+            return Draft(self, message.message_id, message, history, b"", length)
+        data = self._assembled(message, history)
         signature = self._signing.sign(signed_text(data))
         length = len(with_signature(data, signature) if signature else data)
-        return Draft(self, message.message_id, message, shared, signature, length)
+        return Draft(self, message.message_id, message, history, signature, length)
 
-    def _parts(self, draft: Draft | SavedDraft) -> tuple[Message, bytes]:
+    def _parts(self, draft: Draft | SavedDraft) -> tuple[Message, History]:
         """Return the fixed part of a message, and its causal history.
 
         Raises:
             CodecError: a saved message cannot be read.
         """
         if isinstance(draft, Draft):
-            return draft.message, bytes(draft.history)
+            return draft.message, draft.history
         codec = self._state.profile.codec
         message = codec.decode(draft.data)
         logged = self._state.log.entries.get(message.message_id)
@@ -311,7 +305,24 @@ class Sender:
             content=logged.content if logged else message.content,
         )
         history = b"".join(map(codec.encode_causal_entry, message.causal_history))
-        return fixed, history
+        return fixed, History(history, 0, len(history))
+
+    def _assembled(
+        self,
+        message: Message,
+        history: History,
+        bloom_filter: bytes | None = None,
+        *,
+        has_filter: bool = False,
+    ) -> bytes:
+        """Encode a message with its history, and with the given or current filter."""
+        state, current = self._state, self._state.bloom_filter
+        if self._spec is not None:  # history and filter, nearly all bytes, are copied once
+            words = (bloom_filter or current.words) if has_filter else None
+            return self._spec.assemble(message, history.view, words)
+        if has_filter:
+            message = replace(message, bloom_filter=bloom_filter or bytes(current))
+        return state.profile.codec.assemble(message, bytes(history))
 
     def _ready(self, data: SupportsBytes, now_ms: int) -> bytes | Draft | SavedDraft:
         """A message for its owner, who has a draft leave."""
@@ -326,12 +337,12 @@ class Sender:
             message_id,
             state.channel_id,
             lamport,
-            bloom_filter=bytes(state.bloom_filter) if self._has_filters else None,
             repair_request=requests,
             log_root=self._root(now_ms),
         )
         history = state.causal_tail.encoded(is_sync=True)
-        data = self._signed_in_turn(state.profile.codec.assemble(message, history))
+        assembled = self._assembled(message, history, has_filter=self._has_filters)
+        data = self._signed_in_turn(assembled)
         if requests and data is not None:
             self._asked(requests, message_id, now_ms)
         return data
@@ -398,6 +409,7 @@ class Sender:
         return made
 
     def _log_own(self, entry: LogEntry) -> None:
-        self._state.bloom_filter.insert(entry.message_id)
+        if self._has_filters:
+            self._state.bloom_filter.insert(entry.message_id)
         self._state.log.insert(entry)
         self._state.on_transition(entry.message_id, Trigger.SENT)

@@ -7,7 +7,7 @@ from typing import Final
 from . import states
 from .acknowledgements import AcknowledgementReview, Participants
 from .agenda import Agenda
-from .bloom import RollingBloomFilter
+from .bloom import BloomParameters, RollingBloomFilter
 from .changes import Recorder, Table
 from .comparison import LogComparison
 from .draft import Draft, SavedDraft
@@ -35,6 +35,8 @@ REFERABLE_SYNCS: Final = 10_000
 """Number of sync messages that are remembered because messages may refer to them. nim-sds keeps
 1000 messages."""
 REFERABLE: Final = Table("referable_syncs", (("message_id", "TEXT"),))
+NO_FILTER: Final = BloomParameters(1)
+"""Size of the empty filter of a participant whose messages have none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +70,9 @@ class Timing:
 class ChannelState:
     """State that sender, receiver, delivery and sweeps share (LIP 109, Participant state)."""
 
+    has_filters = True
+    """True if own messages have a bloom filter. Otherwise no filter is kept."""
+
     def __init__(self, setup: Setup) -> None:
         options, profile, recorder = setup.options, setup.profile, setup.recorder
         limits = options.limits
@@ -93,7 +98,9 @@ class ChannelState:
             options.max_message_bytes // 2,
             profile.codec.encode_causal_entry,
         )
-        self.bloom_filter = RollingBloomFilter(options.bloom, form=profile.bloom)
+        self.bloom_filter = RollingBloomFilter(
+            options.bloom if self.has_filters else NO_FILTER, form=profile.bloom
+        )
         self.participants = Participants(limits.participants, recorder)
         self.outgoing_buffer = OutgoingBuffer(
             options.bloom,

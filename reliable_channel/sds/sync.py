@@ -63,6 +63,13 @@ class SyncSchedule(Protocol):
         ...
 
 
+GROUP_SIZE_BOUND: Final = 100_000
+"""Maximum group size for which the draw is made. The first of N participants sends when N *
+bound^(t - 1) is 1, for the elapsed share t."""
+_LEAST: Final = 1 / GROUP_SIZE_BOUND
+_LOG_BOUND: Final = math.log(GROUP_SIZE_BOUND)
+
+
 class SuppressedSchedule:
     """Schedule with about one sync an interval in a channel of 2 to 10,000 participants.
 
@@ -84,9 +91,6 @@ class SuppressedSchedule:
 
     DEAD_SHARE: Final = 0.8
     DRAW_SHARE: Final = 0.4
-    GROUP_SIZE_BOUND: Final = 100_000
-    """Maximum group size for which the draw is made. The first of N participants sends when N *
-    bound^(t - 1) is 1, for the elapsed share t."""
 
     def __init__(self, interval_ms: int, random: Random) -> None:
         self._interval_ms = interval_ms
@@ -94,11 +98,10 @@ class SuppressedSchedule:
 
     def delay_ms(self, heard: SyncTrigger) -> int:
         """Return a dead time plus an exponentially skewed random time (ms)."""
-        interval = self._interval_ms * self._SHARES.get(heard, 1.0)
-        bound = self.GROUP_SIZE_BOUND
-        uniform = 1 / bound + self._random() * (1 - 1 / bound)
-        skewed = 1 + math.log(uniform) / math.log(bound)
-        return round(interval * (self.DEAD_SHARE + self.DRAW_SHARE * skewed))
+        uniform = _LEAST + self._random() * (1 - _LEAST)
+        skewed = 1 + math.log(uniform) / _LOG_BOUND
+        share = self.DEAD_SHARE + self.DRAW_SHARE * skewed
+        return round(self._interval_ms * self._SHARES.get(heard, 1.0) * share)
 
 
 class JsWakuSchedule:

@@ -76,7 +76,7 @@ def test_an_empty_filter_holds_nothing() -> None:
 @pytest.mark.conformance("SDS-BLOOM-5")
 def test_bits_lie_big_endian_in_words_of_64() -> None:
     bloom = BloomFilter(BloomLayout(128, 1))
-    bloom.set_bits((0,))
+    bloom.add((0, 0))
     assert bytes(bloom).hex() == "0000000000000001" + 2 * "0000000000000000"
 
 

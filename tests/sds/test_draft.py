@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from random import Random
 from typing import Any
 
 import pytest
 
 from reliable_channel.sds import NIM, SPEC, SdsProtocol, WireProfile
-from reliable_channel.sds.draft import SHARED_BYTES, Draft, Histories
+from reliable_channel.sds.draft import Draft
 from reliable_channel.sds.errors import ContentTooLong
 from reliable_channel.sds.events import Outgoing, OutgoingKind, RepairRequested
 from reliable_channel.sds.message import Message
@@ -149,34 +147,3 @@ def test_whoever_does_not_assemble_late_gets_the_same_bytes() -> None:
     # By itself, a message knows itself when it leaves.
     assert theirs.bloom_filter != ours.bloom_filter == bytes(one.bloom_filter)
     assert bytes(one.bloom_filter) == bytes(other.bloom_filter)
-
-
-def entries(random: Random, count: int) -> list[bytes]:
-    return [random.randbytes(90) for _ in range(count)]
-
-
-def test_histories_share_their_bytes() -> None:
-    histories, all_entries = Histories(), entries(Random(1), 3_000)
-    made = []
-    for end in range(200, len(all_entries)):
-        history = b"".join(all_entries[end - 200 : end])
-        made.append((histories.share(history), history))
-    assert all(bytes(shared) == history for shared, history in made)
-    buffers = {id(shared.shared): len(shared.shared) for shared, _ in made}
-    assert max(buffers.values()) <= SHARED_BYTES + 90
-    assert sum(buffers.values()) < 200 * len(made)
-
-
-@pytest.mark.parametrize("change", ["middle", "start", "end", "none", "empty"])
-def test_a_history_that_does_not_go_on_has_its_own_bytes(change: str) -> None:
-    histories, old = Histories(), b"".join(entries(Random(1), 20))
-    new: dict[str, Callable[[], bytes]] = {
-        "middle": lambda: old[:900] + b"changed" + old[907:] + b"more",
-        "start": lambda: b"changed" + old[7:],
-        "end": lambda: old[:-90],
-        "none": lambda: b"short",
-        "empty": lambda: b"",
-    }
-    history = new[change]()
-    one, two, again = histories.share(old), histories.share(history), histories.share(old)
-    assert (bytes(one), bytes(two), bytes(again)) == (old, history, old)

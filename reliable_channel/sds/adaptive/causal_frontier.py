@@ -3,6 +3,7 @@
 The length of a causal history then depends on how many participants write at once.
 """
 
+from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
@@ -12,7 +13,7 @@ from ..ids import RecentIds
 from ..log.entry import LogEntry
 from ..log.log import MessageLog
 from ..message import HistoryEntry
-from ..references.causal_history import CausalTail, history_entry
+from ..references.causal_history import CausalTail, History, history_entry
 
 NEWEST: Final = 2
 """Number of newest log messages that a new message always refers to."""
@@ -103,15 +104,21 @@ class CausalFrontier(CausalTail):
         if len(self._unacknowledged) > MAX_UNACKNOWLEDGED:
             self._unacknowledged.popitem(last=False)
 
-    def encoded(self, *, is_sync: bool = False) -> bytes:
-        """Return the references of the next message, as the bytes of a causal history field."""
+    def encoded(self, *, is_sync: bool = False) -> History:
+        """Return the references of the next message."""
+        if self.is_long:  # whatever else it would refer to is among the newest, or older than these
+            self._take_unacknowledged()
+            history = super().encoded()
+            first = bisect_left(self._starts, self._starts[0] + history.start)
+            self._encoded = self._ids[first:]
+            return history
         entries = self.entries(is_sync=is_sync)
         pieces = [self._encode(history_entry(each)) for each in entries]
         size_bytes = sum(map(len, pieces))
         while size_bytes > self._limit_bytes:
             size_bytes -= len(pieces.pop(0))
         self._encoded = [each.message_id for each in entries[len(entries) - len(pieces) :]]
-        return b"".join(pieces)
+        return History(b"".join(pieces), 0, size_bytes)
 
     def sent(self) -> None:
         """Note that the content message with the last `encoded` references was sent."""
@@ -135,18 +142,25 @@ class CausalFrontier(CausalTail):
         if is_sync and len(heads) > HEADS_OF_SYNC:
             self._turn = (self._turn + HEADS_OF_SYNC) % len(heads)
             heads = (heads + heads)[self._turn : self._turn + HEADS_OF_SYNC]
-        newest = self._log.last(self._size if self.is_long else min(NEWEST, self._size))
-        chosen = {entry.message_id: entry for entry in newest}
-        unacknowledged, self._unacknowledged = self._unacknowledged, OrderedDict()
-        for message_id, sender_id in unacknowledged.items():
-            if (entry := self._log.get(message_id)) is None:
-                self._unacknowledged[message_id] = sender_id  # it is parked: with a later message
-            else:
-                chosen[message_id] = entry
+        newest = self._log.last(min(NEWEST, self._size))
+        chosen = {entry.message_id: entry for entry in (*newest, *self._take_unacknowledged())}
         for message_id in heads:
             if message_id not in chosen and (entry := self._log.get(message_id)) is not None:
                 chosen[message_id] = entry
         return sorted(chosen.values(), key=lambda entry: entry.key)[-max(1, self._size) :]
+
+    def _take_unacknowledged(self) -> list[LogEntry]:
+        """Take the messages of others that the next message acknowledges."""
+        if not self._unacknowledged:
+            return []
+        unacknowledged, self._unacknowledged = self._unacknowledged, OrderedDict()
+        taken = []
+        for message_id, sender_id in unacknowledged.items():
+            if (entry := self._log.get(message_id)) is None:
+                self._unacknowledged[message_id] = sender_id  # it is parked: with a later message
+            else:
+                taken.append(entry)
+        return taken
 
     def _drop(self, message_id: str) -> None:
         del self._heads[message_id]

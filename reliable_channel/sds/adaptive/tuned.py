@@ -30,6 +30,9 @@ class TunedState(ChannelState):
     frontier: CausalFrontier
 
     def __init__(self, setup: Setup) -> None:
+        # DIVERGES: LIP 109 has a filter in each message. References acknowledge messages without
+        # one, and js-waku reads a message that has none.
+        self.has_filters = setup.profile.refers_to_syncs
         super().__init__(setup)
         self.refers_first: dict[str, tuple[str, ...]] = {}
         """For each message that waits, messages to which none before it referred."""
@@ -74,9 +77,6 @@ class TunedSender(Sender):
     def __init__(self, state: TunedState) -> None:
         super().__init__(state)
         self._tuner, self._frontier = state.tuner, state.frontier
-        # DIVERGES: LIP 109 has a filter in each message. References acknowledge messages without
-        # one, and js-waku reads a message that has none.
-        self._has_filters = state.profile.refers_to_syncs
 
     def dispatched(self, message_id: str, now_ms: int, retrieval_hint: bytes | None = None) -> None:
         """Plan the copies of an own message that was sent for the first time."""

@@ -102,6 +102,7 @@ def check_ids(message: HasIds) -> None:
     Raises:
         CodecError: too long an id.
     """
-    for name in ("sender_id", "message_id", "channel_id"):
-        if len(getattr(message, name)) > MAX_ID_BYTES:
-            raise CodecError(f"{name} is longer than {MAX_ID_BYTES} characters")
+    if max(len(message.sender_id), len(message.message_id), len(message.channel_id)) > MAX_ID_BYTES:
+        names = ("sender_id", "message_id", "channel_id")
+        name = next(name for name in names if len(getattr(message, name)) > MAX_ID_BYTES)
+        raise CodecError(f"{name} is longer than {MAX_ID_BYTES} characters")

@@ -25,6 +25,7 @@ _VARINT: Final = 0
 _FIXED_64: Final = 1
 _LENGTH_DELIMITED: Final = 2
 _FIXED_32: Final = 5
+_DELIMITED_TAGS: Final = frozenset(range(_LENGTH_DELIMITED, 0x80, 8))
 
 
 class _Field(NamedTuple):
@@ -53,19 +54,35 @@ def first_field(data: bytes, tag: int) -> tuple[int, int] | None:
     at = 0
     try:
         for _ in range(_MAX_SNIFFED_FIELDS):
-            start, found = at, data[at]
-            if found > 0x7F or found & 7 not in (_VARINT, _LENGTH_DELIMITED):
-                return None
-            at += 2
-            if (value := data[at - 1]) >= 0x80:
-                value, at = varint(data, at - 1)
-            if found & 7 == _LENGTH_DELIMITED:
-                at += value
-            if found == tag:
-                return start, at
+            found, value = data[at], data[at + 1]
+            if found in _DELIMITED_TAGS:
+                start, end = at, at + 2
+                if value > 0x7F:
+                    value, end = varint(data, at + 1)
+                at = end + value
+                if found == tag:
+                    return start, at
+            elif found & 7 == _VARINT and found < 0x80:
+                at += 2
+                if value > 0x7F:
+                    at = _end_of_number(data, at)
+            else:
+                break
     except IndexError:
         pass
     return None
+
+
+def _end_of_number(data: bytes, at: int) -> int:
+    """The end of a number whose second byte is at a place.
+
+    Raises:
+        IndexError: the data end before it does.
+    """
+    for end in range(at, at + 9):
+        if data[end] < 0x80:
+            return end + 1
+    raise IndexError("a number in the message has more than 10 bytes")
 
 
 def leading_values(data: bytes, tag: int, most: int) -> tuple[bytes, ...]:
@@ -182,9 +199,14 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 def written(number: int) -> bytes:
     """Return a number as a varint."""
+    if number < 0x80:
+        return _ONE_BYTE[number]
     written = bytearray()
     while number > 0x7F:
         written.append(number & 0x7F | 0x80)
         number >>= 7
     written.append(number)
     return bytes(written)
+
+
+_ONE_BYTE: Final = tuple(bytes([number]) for number in range(0x80))

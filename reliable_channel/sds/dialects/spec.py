@@ -5,9 +5,9 @@ may therefore be joined from encoded pieces. One `join` copies its causal histor
 which are nearly all of it. Protobuf would copy them four times.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from google.protobuf.message import DecodeError
 
@@ -17,12 +17,11 @@ from . import sds_pb2
 from .codec import MAX_MESSAGE_BYTES, CodecError, KnownEntries, check_counts, check_ids
 from .fields import field_2_is_varint, first_field, varint, written
 
-if TYPE_CHECKING:
-    from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
-
 _MESSAGE_ID: Final = attrgetter("message_id")
-_CAUSAL_ENTRY_TAG: Final = sds_pb2.Message.CAUSAL_HISTORY_FIELD_NUMBER << 3 | 2
-_FILTER_TAG: Final = sds_pb2.Message.BLOOM_FILTER_FIELD_NUMBER << 3 | 2
+_CAUSAL_ENTRY_TAG: Final = b"\x5a"  # field 11, and so on
+_FILTER_TAG: Final = b"\x62"
+_REQUEST_TAG: Final = b"\x6a"
+_CONTENT_TAG: Final = b"\xa2\x01"
 MAX_LAMPORT_TIMESTAMP: Final = 2**64 - 1
 
 
@@ -44,7 +43,7 @@ class SpecCodec:
         _check_length(data)
         known_ids: Sequence[str] = ()
         rest, words = data, None
-        if known is not None and (place := first_field(data, _CAUSAL_ENTRY_TAG)) is not None:
+        if known is not None and (place := first_field(data, _CAUSAL_ENTRY_TAG[0])) is not None:
             known_ids, end = known.common(data, *place)
             words, end = _filter_at(data, end)
             rest = data[: place[0]] + data[end:]
@@ -98,12 +97,17 @@ class SpecCodec:
         Raises:
             CodecError: a Lamport timestamp outside 0 to 2^64 - 1.
         """
-        causal_history = sds_pb2.Message()
-        _fill(causal_history.causal_history, message.causal_history)
-        return self.assemble(message, causal_history.SerializeToString())
+        history = b"".join(map(self.encode_causal_entry, message.causal_history))
+        return self.assemble(message, history)
 
-    def assemble(self, message: Message, causal_history: bytes) -> bytes:
-        """Encode `message` with a causal history that is already encoded.
+    def assemble(
+        self,
+        message: Message,
+        causal_history: bytes | memoryview,
+        words: bytes | bytearray | None = None,
+    ) -> bytes:
+        """Encode `message` with a causal history that is already encoded, and with `words` as its
+        bloom filter.
 
         Raises:
             CodecError: a Lamport timestamp outside 0 to 2^64 - 1.
@@ -117,27 +121,21 @@ class SpecCodec:
             channel_id=message.channel_id,
             lamport_timestamp=lamport,
         )
-        words = message.bloom_filter
-        tail = sds_pb2.Message(
-            content=message.content,
-            log_root=None if message.log_root is None else _raw_root(message.log_root),
-            reconciling=(
-                None if message.reconciling is None else _raw_reconciling(message.reconciling)
-            ),
-            signature=message.signature,
-        )
-        if message.repair_request:
-            _fill(tail.repair_request, message.repair_request)
-        pieces = [head.SerializeToString(), causal_history]
+        pieces: list[bytes | bytearray | memoryview] = [head.SerializeToString(), causal_history]
+        if words is None:
+            words = message.bloom_filter
         if words is not None:
-            pieces += (bytes([_FILTER_TAG]), written(len(words)), words)
-        return b"".join([*pieces, tail.SerializeToString()])
+            pieces += (_FILTER_TAG, written(len(words)), words)
+        pieces += [_encoded(_REQUEST_TAG, entry) for entry in message.repair_request]
+        if (content := message.content) is not None:
+            pieces += (_CONTENT_TAG, written(len(content)), content)
+        if message.log_root or message.reconciling or message.signature is not None:
+            pieces.append(_extensions(message))
+        return b"".join(pieces)
 
     def encode_causal_entry(self, entry: HistoryEntry) -> bytes:
         """Encode one entry of a causal history, with its tag and length."""
-        message = sds_pb2.Message()
-        _fill(message.causal_history, (entry,))
-        return message.SerializeToString()
+        return _encoded(_CAUSAL_ENTRY_TAG, entry)
 
 
 def _check_length(data: bytes) -> None:
@@ -151,7 +149,7 @@ def _check_length(data: bytes) -> None:
 def _filter_at(data: bytes, at: int) -> tuple[bytes | None, int]:
     """The bloom filter that begins at a place, if one does, and where it ends."""
     try:
-        if data[at] == _FILTER_TAG:
+        if data[at] == _FILTER_TAG[0]:
             length, start = varint(data, at + 1)
             if (end := start + length) <= len(data):
                 return data[start:end], end
@@ -204,14 +202,24 @@ def _raw_reconciling(said: Reconciling) -> sds_pb2.Reconciling:
     )
 
 
-def _fill(
-    target: "RepeatedCompositeFieldContainer[sds_pb2.HistoryEntry]", entries: Iterable[HistoryEntry]
-) -> None:
-    """Write entries in place: six times faster than making messages and copying them in."""
-    for entry in entries:
-        raw = target.add()
-        raw.message_id = entry.message_id
-        if entry.retrieval_hint is not None:
-            raw.retrieval_hint = entry.retrieval_hint
-        if entry.sender_id is not None:
-            raw.sender_id = entry.sender_id
+def _extensions(message: Message) -> bytes:
+    """The fields that the specification does not have."""
+    root, reconciling = message.log_root, message.reconciling
+    return sds_pb2.Message(
+        log_root=None if root is None else _raw_root(root),
+        reconciling=None if reconciling is None else _raw_reconciling(reconciling),
+        signature=message.signature,
+    ).SerializeToString()
+
+
+def _encoded(tag: bytes, entry: HistoryEntry) -> bytes:
+    """One reference, as protobuf writes it, in less time."""
+    message_id, hint, sender_id = entry.message_id.encode(), entry.retrieval_hint, entry.sender_id
+    pieces = [b"\n", written(len(message_id)), message_id] if message_id else []
+    if hint is not None:
+        pieces += (b"\x12", written(len(hint)), hint)
+    if sender_id is not None:
+        sender = sender_id.encode()
+        pieces += (b"\x1a", written(len(sender)), sender)
+    value = b"".join(pieces)
+    return b"".join((tag, written(len(value)), value))

@@ -62,6 +62,8 @@ class MessageLog:
         self.entries: dict[str, LogEntry] = {}
         """Those in memory by message id, for look-ups; in no order that means anything."""
         self._order: SortedList[LogKey] = SortedList()
+        self._newest = BEFORE_ALL
+        """The last of these, or `BEFORE_ALL` for none."""
         self._evicted_ids = RecentIds(EVICTED_IDS, recorder=recorder, table=EVICTED)
         self._recorder = recorder
         self._archive = archive
@@ -103,7 +105,8 @@ class MessageLog:
         if blocks.total and order and key < order[0]:
             return blocks.insert(entry, self._archive)
         entries = self.entries
-        at_end = not entries or key > order[-1]
+        if at_end := key > self._newest:
+            self._newest = key
         order.add(key)
         entries[entry.message_id] = entry
         self.size_bytes += len(entry.content)
@@ -136,6 +139,7 @@ class MessageLog:
         if entry is not None:
             self.size_bytes -= len(entry.content)
             self._order.remove(entry.key)
+            self._find_newest()
         else:
             entry = self._archive.get(message_id)
             assert entry is not None
@@ -171,6 +175,7 @@ class MessageLog:
             self._trim(blocks.older_than(lamport_timestamp), 0)
         while not blocks.total and order and order[0][0] < lamport_timestamp:
             self._evict_oldest()
+        self._find_newest()
 
     def last(self, count: int) -> list[LogEntry]:
         """Return the newest `count` entries, oldest first."""
@@ -182,7 +187,7 @@ class MessageLog:
     def since(self, key: LogKey, most: int) -> list[LogEntry]:
         """Return at most `most` entries in memory from a place in the log on, oldest first."""
         entries, order = self.entries, self._order
-        if most and entries and order[-1] == key:  # nearly always it is the newest one that changed
+        if most and self._newest == key:  # nearly always it is the newest one that changed
             return [entries[key[1]]]
         return [entries[message_id] for _, message_id in islice(order.irange(key), most)]
 
@@ -220,6 +225,7 @@ class MessageLog:
         self.entries = {entry.message_id: entry for entry in newest}
         self.touched = self.watched_from = BEFORE_ALL
         self._order = SortedList(entry.key for entry in newest)
+        self._find_newest()
         self.size_bytes = sum(len(entry.content) for entry in newest)
         self._evicted_ids.restore(evicted)
         self.horizon = horizon
@@ -238,6 +244,9 @@ class MessageLog:
         self.restore(list(newest), list(blocks), list(evicted), horizon)
         start = values.get(SUMMED_FROM)
         self.sums.restore(tables.get(LOG_SUMS.name, ()), start if isinstance(start, int) else 0)
+
+    def _find_newest(self) -> None:
+        self._newest = self._order[-1] if self._order else BEFORE_ALL
 
     def _touch(self, key: LogKey) -> None:
         if key >= self.watched_from and (self.touched is None or key < self.touched):

@@ -2,8 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from itertools import accumulate, pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 from ..changes import LogKey
 from ..log.entry import LogEntry
@@ -14,12 +13,28 @@ SPARE: Final = 100
 """Number of kept entries besides those of an own message, because other logs reach back further."""
 
 
+class History(NamedTuple):
+    """Encoded causal history, as a part of a byte string that several messages share."""
+
+    shared: bytes | bytearray
+    start: int
+    end: int
+
+    @property
+    def view(self) -> memoryview:
+        """Bytes of the history without a copy. Keep no view, because the shared string grows."""
+        return memoryview(self.shared)[self.start : self.end]
+
+    def __bytes__(self) -> bytes:
+        return bytes(self.view)
+
+
 class CausalTail:
     """Newest entries of the log in their encoded form.
 
-    With this form, sending a message with 200 entries costs one copy. Participants have the same
-    log, so the history of a received message is nearly always part of these bytes. The ids of such
-    a history are then known without decoding.
+    With this form, sending a message with 200 entries copies nothing: its history is a part of
+    these bytes. Participants have the same log, so the history of a received message is nearly
+    always part of these bytes, too. The ids of such a history are then known without decoding.
     """
 
     def __init__(
@@ -36,40 +51,44 @@ class CausalTail:
         self._keys: list[LogKey] = []
         self._ids: list[str] = []
         self._starts: list[int] = [0]
-        """Where each entry starts in the bytes, and where the last one ends."""
+        """Where each entry starts in all bytes so far, and where the last one ends."""
         self._bytes = bytearray()
+        """From the first of these places on."""
+        self._shared_until = 0
+        """Up to this place histories share the bytes, which therefore stay as they are."""
 
-    def encoded(self, *, is_sync: bool = False) -> bytes:
-        """Return the encoded causal history of the next message, with its last log entries, oldest
-        first.
+    def encoded(self, *, is_sync: bool = False) -> History:
+        """Return the causal history of the next message, with its last log entries, oldest first.
 
         If the bytes exceed `limit_bytes`, the oldest entries are left out. Without this limit, one
         participant with a very long id could make all messages too long.
         """
         self._catch_up()
-        starts, count = self._starts, min(self._size, len(self._log))
-        oldest = len(self._ids) - count
-        within_limit = bisect_left(starts, starts[-1] - self._limit_bytes)
-        return bytes(memoryview(self._bytes)[starts[max(oldest, within_limit)] :])
+        starts, end = self._starts, self._starts[-1]
+        oldest = starts[max(0, len(self._ids) - self._size)]
+        if end - oldest > self._limit_bytes:
+            oldest = starts[bisect_left(starts, end - self._limit_bytes)]
+        self._shared_until = end
+        return History(self._bytes, oldest - starts[0], end - starts[0])
 
     def common(self, data: bytes, start: int, end_of_first: int) -> tuple[Sequence[str], int]:
         """Return the ids of encoded entries from `start` on that are here in the same order, and
         where they end. `end_of_first` is the end of the first encoded entry."""
         self._catch_up()
         own, starts = self._bytes, self._starts
-        offset = own.find(data[start:end_of_first])
-        first = bisect_left(starts, offset)
-        if offset < 0 or starts[first] != offset:
+        base, offset = starts[0], own.find(data[start:end_of_first])
+        first = bisect_left(starts, offset + base)
+        if offset < 0 or starts[first] != offset + base:
             return (), start
 
         def is_same(until: int) -> bool:
-            return data.startswith(memoryview(own)[offset : starts[until]], start)
+            return data.startswith(memoryview(own)[offset : starts[until] - base], start)
 
         last = len(self._ids)
         if not is_same(last):
             # The newest differ: those that only one of both had.
             last = first + bisect_left(range(first + 1, last), True, key=lambda n: not is_same(n))
-        return self._ids[first:last], start + starts[last] - offset
+        return self._ids[first:last], start + starts[last] - starts[first]
 
     def _catch_up(self) -> None:
         """Follow what changed in the log."""
@@ -77,26 +96,26 @@ class CausalTail:
         if (touched := log.touched) is None or not size:
             return
         log.touched = None
-        keep = bisect_left(self._keys, touched)
+        keep, base = bisect_left(self._keys, touched), self._starts[0]
         del self._keys[keep:], self._ids[keep:], self._starts[keep + 1 :]
-        del self._bytes[self._starts[-1] :]
         entries = log.since(touched, size)
-        if len(entries) == size or len(self._keys) + len(entries) < min(size, len(log)):
-            self._forget_before(len(self._keys))
-            entries = log.last(size)
+        if len(entries) == size or keep + len(entries) < min(size, len(log)):
+            gone, entries = keep, log.last(size)
+        else:
+            gone = keep - size - SPARE if keep > size + 2 * SPARE else 0
+        del self._keys[:gone], self._ids[:gone], self._starts[:gone]
+        begin, end = self._starts[0], self._starts[-1]
+        if gone or end < self._shared_until:
+            self._bytes = self._bytes[begin - base : end - base]
+            self._shared_until = begin
+        else:
+            del self._bytes[end - base :]
         for entry in entries:
             self._keys.append(entry.key)
             self._ids.append(entry.message_id)
             self._bytes += self._encode(history_entry(entry))
-            self._starts.append(len(self._bytes))
-        if len(self._ids) > size + 2 * SPARE:
-            self._forget_before(len(self._ids) - size - SPARE)
+            self._starts.append(begin + len(self._bytes))
         log.watched_from = self._keys[0] if len(self._keys) >= size else BEFORE_ALL
-
-    def _forget_before(self, place: int) -> None:
-        lengths = [end - start for start, end in pairwise(self._starts[place:])]
-        del self._keys[:place], self._ids[:place], self._bytes[: self._starts[place]]
-        self._starts = list(accumulate(lengths, initial=0))
 
 
 def history_entry(entry: LogEntry) -> HistoryEntry:

@@ -45,14 +45,14 @@ class UnknownReferences:
 
 def unknown_references(
     message: Message, log: MessageLog, room: Callable[[], int] = lambda: CHECKED
-) -> UnknownReferences:
-    """Return the references to messages that were never in the log (usually none). The newest
+) -> UnknownReferences | None:
+    """Return the references to messages that were never in the log, or None as usual. The newest
     references, at most `room`, are also looked up in the archive."""
     in_memory, ids, history = log.entries, message.causal_ids, message.causal_history
     known = history.known if isinstance(history, LazyHistory) else 0
     # Nearly always; a loop in Python over 200 ids would be a fifth of what a message costs.
     if all(map(in_memory.__contains__, ids[known:])):
-        return UnknownReferences()
+        return None
     checked = room()
     absent = [i for i in range(known, len(ids)) if ids[i] not in in_memory]
     newest = [i for i in absent[-checked:] if not log.is_known(ids[i])]
@@ -60,13 +60,14 @@ def unknown_references(
 
 
 def excess(
-    message: Message, unknown: UnknownReferences, log: MessageLog, limits: CoreLimits
+    message: Message, unknown: UnknownReferences | None, log: MessageLog, limits: CoreLimits
 ) -> str:
     """Return a text about the limit that a message exceeds, or an empty text.
 
     References to known messages cost nothing and are not counted.
     """
     ids, requests, most = message.causal_ids, message.repair_request, limits.unknown_references
+    unknown = unknown or UnknownReferences()
     if len(unknown) > most:
         unknown.unchecked = [i for i in unknown.unchecked if not log.is_known(ids[i])]
     if len(unknown) > most:

@@ -54,22 +54,22 @@ class RepairCache:
             self._kept.put(message_id, own.data if own else bytes(data), own)
         self._messages[message_id] = data
         self.size_bytes += size_bytes
-        while self.size_bytes > self._limit_bytes:
-            evicted_id, evicted = self._messages.popitem(last=False)
-            self.size_bytes -= len(evicted)
-            self._evicted(evicted_id)
-            if self._is_recorded:
-                self._kept.evicted(evicted_id)
+        if self.size_bytes > self._limit_bytes:
+            self._make_room()
         return True
 
     def replace(self, message_id: str, data: bytes) -> None:
         """Replace the draft of an own message in the cache by the sent bytes. The saved state keeps
         the draft."""
-        if (draft := self._messages.pop(message_id, None)) is None:
+        if (draft := self._messages.get(message_id)) is None:
             return
-        self.size_bytes -= len(draft)
-        if not self.add(message_id, data):
-            self._evict(message_id)
+        if len(data) > self._limit_bytes:
+            return self._evict(message_id)
+        self._messages[message_id] = data
+        self._messages.move_to_end(message_id)
+        self.size_bytes += len(data) - len(draft)
+        if self.size_bytes > self._limit_bytes:
+            self._make_room()
 
     def discard(self, message_id: str) -> None:
         """Delete a message from the cache and from the saved state."""
@@ -91,6 +91,14 @@ class RepairCache:
         for message_id, data in restored.items():
             if not self.add(message_id, data):
                 self._evict(message_id)
+
+    def _make_room(self) -> None:
+        while self.size_bytes > self._limit_bytes:
+            evicted_id, evicted = self._messages.popitem(last=False)
+            self.size_bytes -= len(evicted)
+            self._evicted(evicted_id)
+            if self._is_recorded:
+                self._kept.evicted(evicted_id)
 
     def _evict(self, message_id: str) -> None:
         self._let_go(message_id)

@@ -50,7 +50,7 @@ class Group:
         self.frontier.logged(message_id)
 
     def names(self, *, is_sync: bool = False) -> list[int]:
-        ids = self.frontier.encoded(is_sync=is_sync).decode()
+        ids = bytes(self.frontier.encoded(is_sync=is_sync)).decode()
         if not is_sync:
             self.frontier.sent()
         return [int(message_id) for message_id in ids.split("m")[1:]]
@@ -180,7 +180,9 @@ def test_what_is_not_sent_or_has_no_room_is_a_head_still() -> None:
     group = Group(limit_bytes=5 * len("m000"))
     for number in range(8):
         group.deliver(number)
-    assert group.frontier.encoded() == b"m003m004m005m006m007"  # and then it is too long to send
+    assert (
+        bytes(group.frontier.encoded()) == b"m003m004m005m006m007"
+    )  # and then it is too long to send
     assert group.names() == [3, 4, 5, 6, 7]
     assert group.names() == [0, 1, 2, 6, 7]
 

@@ -71,7 +71,8 @@ def test_a_rolling_filter_is_written_whole() -> None:
 
 def test_words_are_little_endian() -> None:
     made = BloomFilter(BloomLayout(128, 1, NIM_BLOOM))
-    made.set_bits((0, 65))
+    made.add((0, 0))
+    made.add((65, 0))
     assert bytes(made).hex() == "01" + 7 * "00" + "02" + 15 * "00"
     assert made.layout.probes_of((65, 0)) == [(8, 2)]
 
