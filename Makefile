@@ -109,7 +109,9 @@ interop: $(READY) ## real peers: js-waku and Waku nodes in containers, MVDS, SVS
 ifdef SUITES
 	@$(BIN)/python -m interop.compat.official $(SUITES) --python $(or $(COMPAT_PYTHON),$(SUITES)/.venv/bin/python) $(ARGS)
 else
-	@INTEROP_FULL=$(FULL) INTEROP_TABLE=$(TABLE) $(BIN)/python -m pytest $(if $(TABLE),interop/waku,interop) -s $(ARGS)
+	@# Each file waits for its own peers.
+	@INTEROP_FULL=$(FULL) INTEROP_TABLE=$(TABLE) $(BIN)/python -m pytest $(if $(TABLE),interop/waku,interop) \
+		--capture=no --numprocesses 3 --dist loadfile $(ARGS)
 endif
 
 DOCS_compat = $(BIN)/python -m interop.compat.page build/compat docs/compat-tests.md
