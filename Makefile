@@ -48,7 +48,7 @@ test-python: $(READY) ## the tests of cores, state, transport and channel on oth
 	@for python in $(or $(PYTHONS),python3.13); do \
 		if found=$$($(BIN)/python -m release.pythons $$python); then \
 			$(MAKE) --no-print-directory VENV=$(VENV)/$$python PYTHON=$$found QUICK="$(QUICK) tests/transport tests/channel" quick || exit; \
-		else $(if $(PYTHONS),exit 1,echo "its tests are left out"); fi; \
+		else $(if $(PYTHONS)$(CI),exit 1,echo "its tests are left out"); fi; \
 	done
 
 test-slow: $(READY) ## the long tests: planted defects, kills, full disks, whole simulations, pages
