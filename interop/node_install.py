@@ -6,7 +6,7 @@ import subprocess
 from hashlib import sha256
 from pathlib import Path
 
-from .go_build import BUILT, TIMEOUT_S
+from .go_build import BUILT, TIMEOUT_S, locked
 
 
 class NodeUnavailable(RuntimeError):
@@ -22,8 +22,13 @@ def installed(sources: Path) -> Path:
     files = sorted(file for file in sources.iterdir() if file.is_file())
     digest = sha256(b"".join(sha256(file.read_bytes()).digest() for file in files))
     folder = BUILT / f"{sources.parent.name}-{sources.name}-{digest.hexdigest()[:16]}"
-    if (folder / "installed").exists():
-        return folder / "peer.js"
+    with locked(folder.with_suffix(".lock")):
+        if not (folder / "installed").exists():
+            _install(folder, files)
+    return folder / "peer.js"
+
+
+def _install(folder: Path, files: list[Path]) -> None:
     npm = shutil.which("npm")
     if npm is None or shutil.which("node") is None:
         raise NodeUnavailable("no `node` and `npm` on the path")
@@ -40,4 +45,3 @@ def installed(sources: Path) -> Path:
     if result.returncode:
         raise NodeUnavailable(f"npm ci: {result.stderr.strip()[-300:]}")
     (folder / "installed").touch()
-    return folder / "peer.js"

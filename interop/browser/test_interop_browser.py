@@ -8,14 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-import pytest
-
 from ..debian import ProgramUnavailable, debian_program
 from ..go_build import ROOT
 from ..needed import needed
 from ..node_install import NodeUnavailable, installed
-
-pytestmark = pytest.mark.timeout(900)  # the first run installs the browser
 
 EXAMPLE: Final = ROOT / "examples" / "browser"
 TEXT: Final = "hello from a browser"

@@ -11,6 +11,7 @@ from typing import Any, Final, Self
 from reliable_channel_mvds import GroupId, PeerId
 
 from ..go_build import built
+from ..needed import PATIENCE_S
 
 SOURCES: Final = Path(__file__).parent / "peer"
 BUILD_OPTIONS: Final = {
@@ -19,7 +20,6 @@ BUILD_OPTIONS: Final = {
 }
 PEER_ID_BYTES: Final = 65
 """The reference's peer ids: uncompressed public keys."""
-ANSWER_TIMEOUT_S: Final = 20
 
 
 class GoPeer:
@@ -97,7 +97,7 @@ class GoPeer:
         assert self._process.stdin
         self._process.stdin.write(json.dumps(fields) + "\n")
         self._process.stdin.flush()
-        answer = self._answers.get(timeout=ANSWER_TIMEOUT_S)
+        answer = self._answers.get(timeout=PATIENCE_S)
         if "error" in answer:
             raise RuntimeError(f"the Go peer refuses {fields['op']}: {answer['error']}")
         return answer

@@ -18,16 +18,13 @@ from reliable_channel_mvds import (
 )
 
 from ..go_build import GoUnavailable
-from ..needed import IN_CI, needed
+from ..needed import IN_CI, PATIENCE_S, needed
 from .go_peer import GoPeer
 from .our_side import EPOCH_MS, GROUP, OURS, THEIRS, OurSide, until
-
-pytestmark = pytest.mark.timeout(600)  # the first run builds, in CI it may install Go
 
 MESSAGES: Final = 500
 LOSS: Final = 0.3
 RESTARTS: Final = 3
-LIMIT_S: Final = 60
 SOMEBODY_ELSE: Final = PeerId(b"\x04other")
 
 
@@ -59,7 +56,7 @@ def _both_ways(
     with GoPeer(program, THEIRS, mode=theirs.value, epoch_ms=EPOCH_MS, resend_epochs=5) as peer:
         peer.add_peer(GROUP, OURS)
         peer.start()
-        for _ in until(LIMIT_S):
+        for _ in until(PATIENCE_S):
             for _ in range(min(10, len(to_go))):
                 side.append(to_go.pop())
                 peer.append(GROUP, to_py.pop())
@@ -97,7 +94,7 @@ def test_the_reference_passes_our_messages_on_and_lives(tmp_path: Path, version:
         peer.add_peer(GROUP, SOMEBODY_ELSE)
         peer.start()
         side.append(b"pass it on")
-        for _ in until(LIMIT_S):
+        for _ in until(PATIENCE_S):
             side.exchange(peer)
             if side.node.next_deadline_ms() is None:
                 break

@@ -39,6 +39,7 @@ from reliable_channel_status import (
 from reliable_channel_status.bot import Reliability
 from waku import WakuClient
 
+from ..needed import PATIENCE_S
 from ..waku.bench import REST_PORT, Bench
 from ..waku.container import Container
 
@@ -49,7 +50,6 @@ CHANNEL: Final = "1dc14fd8-9a8b-4df5-a358-2c3067be5439"
 TOPIC: Final = COMMUNITY.universal_topic
 SHARD: Final = str(DEFAULT_SHARD)
 SHARDS: Final = f"16:{DEFAULT_SHARD.shard},{NON_PROTECTED_SHARD.shard}"
-PATIENCE_S: Final = 60
 QUIET_S: Final = 5
 """After the last answer: a repeated one would come now."""
 PASSING_ON_S: Final = 1

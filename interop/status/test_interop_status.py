@@ -30,8 +30,6 @@ from waku import WakuMessage
 
 from ..node_install import NodeUnavailable, installed
 
-pytestmark = pytest.mark.timeout(300)  # the first run installs the peer
-
 SEED = 20_240_131
 NOW_MS = 1_700_000_000_000
 SIGNATURE_BYTES = 65

@@ -7,6 +7,7 @@ from tempfile import TemporaryDirectory
 
 import anyio
 
+from ..needed import PATIENCE_S
 from .gate import Gate, gate
 from .members import running
 
@@ -21,7 +22,7 @@ async def forwarding(program: Path) -> AsyncIterator[Gate]:
             running(program, "forwarder", "-unix", str(socket)),
             gate(Path(directory) / "gate", socket) as between,
         ):
-            with anyio.fail_after(10):
+            with anyio.fail_after(PATIENCE_S):
                 while not socket.exists():  # noqa: ASYNC110 - another process makes it
                     await anyio.sleep(0.02)
             yield between

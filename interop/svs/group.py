@@ -18,6 +18,7 @@ from reliable_channel_svs import (
 )
 from reliable_channel_svs.ndn import NodeEvent, NodeOptions, SvsNode
 
+from ..needed import PATIENCE_S
 from .gate import Gate
 from .members import Member, OurMember, go_member, our_member
 
@@ -111,14 +112,14 @@ class Group:
             for member in self.members.values():
                 tasks.start_soon(one, member)
 
-    async def converged(self, *names: str, since: int = 0, timeout_s: float = 40) -> None:
+    async def converged(self, *names: str, since: int = 0) -> None:
         """Wait until these members (or all) have all that these others published.
 
         Raises:
             AssertionError: a member still lacks a publication.
         """
         members = [self.members[name] for name in names or self.members]
-        with anyio.move_on_after(timeout_s):
+        with anyio.move_on_after(PATIENCE_S):
             while any(  # noqa: ASYNC110 - a test may poll
                 self._missing(member, members, since) for member in members
             ):

@@ -18,10 +18,10 @@ from reliable_channel.testing.transport_suite import MakeTransport, TransportSui
 from reliable_channel_svs import Ed25519Signer, Name, plugin
 from reliable_channel_svs.ndn import NdnTransport
 
+from ..needed import PATIENCE_S
 from .forwarder import forwarding
 from .gate import Gate
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]  # the peer may have to be built first
 EACH = 20
 """Messages of each participant in each of the three parts of the story."""
 
@@ -82,7 +82,7 @@ class Story:
 
     async def all_heard(self, count: int) -> None:
         """Wait until all know this many messages."""
-        with anyio.move_on_after(60):
+        with anyio.move_on_after(PATIENCE_S):
             while any(  # noqa: ASYNC110 - a test may poll
                 len(person.heard) < count for person in self.people.values()
             ):

@@ -13,6 +13,7 @@ import pytest
 from reliable_channel_svs import NamingScheme
 from reliable_channel_svs.ndn import ForwarderLost, PacketRefused
 
+from ..needed import PATIENCE_S
 from ..node_install import NodeUnavailable, installed
 from .forwarder import forwarding
 from .gate import Gate
@@ -48,7 +49,7 @@ async def _scenario(program: Path, naming: NamingScheme, is_signed: bool) -> Non
         await group.publish(5)
         await group.converged(*THEIRS)
         lost = 0
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE_S):
             while not lost:
                 lost += sum(isinstance(event, ForwarderLost) for event in group.our_events())
                 await anyio.sleep(0.02)
@@ -70,20 +71,14 @@ async def _scenario(program: Path, naming: NamingScheme, is_signed: bool) -> Non
         assert not [event for event in group.our_events() if isinstance(event, PacketRefused)]
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(400)  # a first build of the peer takes minutes on a busy machine
 def test_spec_names_and_digests(program: Path) -> None:
     anyio.run(_scenario, program, "spec", False)
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(400)
 def test_svs_alo_names_and_ed25519(program: Path) -> None:
     anyio.run(_scenario, program, "svs-alo", True)
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(400)
 @pytest.mark.parametrize("naming", ["spec", "svs-alo"])
 def test_who_has_not_the_groups_key_is_not_heard(program: Path, naming: NamingScheme) -> None:
     async def scenario() -> None:
@@ -99,8 +94,6 @@ def test_who_has_not_the_groups_key_is_not_heard(program: Path, naming: NamingSc
     anyio.run(scenario)
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(400)
 def test_ndnts_takes_part(program: Path) -> None:
     try:
         script = installed(Path(__file__).parent / "ndnts")
@@ -112,7 +105,7 @@ def test_ndnts_takes_part(program: Path) -> None:
             command = [str(script), str(group.between.target), GROUP, "/js", "20"]
             async with running(Path("node"), *command) as process:
                 heard: list[str] = []
-                with anyio.move_on_after(30):
+                with anyio.move_on_after(PATIENCE_S):
                     async for line in lines(process):
                         if line["event"] == "ready":
                             await group.publish(10)

@@ -22,8 +22,8 @@ from testcontainers.core.docker_client import DockerClient
 
 from .netfault import NetFaults
 
-ANSWER_TIMEOUT_S: Final = 90
-START_TIMEOUT_S: Final = 90
+PATIENCE_S: Final = 600
+"""For an answer, or a start: a guard against hangs, on a busy machine too."""
 STDERR: Final = 2
 KEPT_LINES: Final = 20
 PAUSE_ATTEMPTS: Final = 5
@@ -132,7 +132,7 @@ class Container:
         """
         ref = next(self._refs)
         self._write({"op": op, "ref": ref, **fields})
-        answer = self.wait_for(lambda e: e.get("ref") == ref, ANSWER_TIMEOUT_S, f"answer to {op}")
+        answer = self.wait_for(lambda e: e.get("ref") == ref, PATIENCE_S, f"answer to {op}")
         if answer["event"] == "error":
             raise ValueError(f"{self.name} refuses {op}: {answer['reason']}")
         return answer
@@ -164,9 +164,7 @@ class Container:
 
     def wait_ready(self) -> None:
         """Wait for this life's first word."""
-        self.wait_until(
-            lambda: len(self.emitted("ready")) >= self.lives, START_TIMEOUT_S, "being ready"
-        )
+        self.wait_until(lambda: len(self.emitted("ready")) >= self.lives, PATIENCE_S, "being ready")
 
     def parse(self, line: bytes) -> Event | None:
         """What a line of its output says; None for what is no event."""
@@ -182,7 +180,7 @@ class Container:
         with suppress(DockerException):  # the reaper tries again
             self._docker.remove(force=True, v=True)
         self._client.client.close()
-        self._reader.join(ANSWER_TIMEOUT_S)
+        self._reader.join(PATIENCE_S)
 
     def _listen(self) -> None:
         """Before it starts: what is said between the past and the present of a log is lost."""

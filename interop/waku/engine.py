@@ -12,13 +12,14 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Final
 
 import docker
 from docker.errors import DockerException
+
+from ..go_build import locked
 
 DIRECTORY: Final = Path(
     os.environ.get("INTEROP_ENGINE_DIR", "/var/lib/reliable-channel-interop-engine")
@@ -26,12 +27,12 @@ DIRECTORY: Final = Path(
 SOCKET: Final = f"unix://{DIRECTORY}/docker.sock"
 PIDFILE: Final = DIRECTORY / "dockerd.pid"
 LOG: Final = DIRECTORY / "dockerd.log"
-START_TIMEOUT_S: Final = 60
+START_TIMEOUT_S: Final = 600
 STOP_TIMEOUT_S: Final = 30
 INSTALL_TIMEOUT_S: Final = 1_800
 """A guard: another apt-get may hold the lock, and the machine may be busy."""
 PACKAGES: Final = ("docker.io", "iptables")
-ANSWER_TIMEOUT_S: Final = 10
+ANSWER_TIMEOUT_S: Final = 60
 
 
 class EngineUnavailable(RuntimeError):
@@ -181,14 +182,6 @@ def _own_pid() -> int | None:
     except (OSError, ValueError):
         return None
     return pid if str(PIDFILE).encode() in command.split(b"\0") else None
-
-
-@contextmanager
-def locked(file: Path) -> Iterator[None]:
-    """One run at a time, of all that name this file."""
-    with file.open("w", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def _last_line(text: str) -> str:

@@ -14,8 +14,8 @@ from typing import Final
 import docker
 from docker.errors import DockerException
 
-from ..go_build import BUILT, ROOT, built, source_digest
-from .engine import install_packages, locked
+from ..go_build import BUILT, ROOT, built, locked, source_digest
+from .engine import install_packages
 from .rootfs import RootFs, run
 
 HERE: Final = Path(__file__).parent
@@ -53,7 +53,6 @@ class Images:
     def make(self) -> list[str]:
         """Make all that are missing, and return which. Of two runs of one tree the second waits for
         the first, and finds them made."""
-        BUILT.mkdir(parents=True, exist_ok=True)
         with locked(BUILT / "images.lock"):
             return self._make_missing()
 

@@ -1,5 +1,6 @@
 """Plays cells, several at a time: they mostly wait."""
 
+import sys
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from time import monotonic
@@ -73,8 +74,13 @@ class Matrix:
 def _print_result(name: str, result: Future[tuple[Verdict, float]]) -> None:
     """One line as soon as a cell ends: the tests ask for them in order."""
     if result.cancelled() or (error := result.exception()) is not None:
-        print(f"\n{name}: {'not played' if result.cancelled() else repr(error)[:500]}")
+        _tell(f"{name}: {'not played' if result.cancelled() else repr(error)[:500]}")
         return
     verdict, took_s = result.result()
     missed = f", js-waku missed {verdict.js_missed}" if verdict.js_missed else ""
-    print(f"\n{name}: {verdict.accepted} messages in {took_s:.0f} s{missed}")
+    _tell(f"{name}: {verdict.accepted} messages in {took_s:.0f} s{missed}")
+
+
+def _tell(line: str) -> None:
+    """Standard output of a worker of pytest-xdist goes nowhere."""
+    print(f"\n{line}", file=sys.stderr, flush=True)

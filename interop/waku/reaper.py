@@ -20,7 +20,7 @@ from . import engine
 
 LABEL: Final = "reliable-channel.interop"
 """On every container and network; its value names the run."""
-WAIT_S: Final = 60
+WAIT_S: Final = 600
 
 
 def run_id() -> str:

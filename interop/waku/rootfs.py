@@ -1,6 +1,5 @@
 """Root file systems from what this machine runs: programs, and the libraries that they load."""
 
-import py_compile
 import re
 import shutil
 import subprocess
@@ -8,6 +7,7 @@ import sys
 import sysconfig
 import tarfile
 from collections.abc import Iterable
+from compileall import compile_dir
 from pathlib import Path
 from typing import Final
 
@@ -64,8 +64,7 @@ class RootFs:
         target = self.root / inside.lstrip("/")
         pip = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
         run(*pip, "--no-deps", "--no-compile", "--target", str(target), *arguments)
-        for module in target.rglob("*.py"):
-            py_compile.compile(str(module), dfile="/" + str(module.relative_to(self.root)))
+        compile_dir(target, quiet=1, stripdir=str(self.root), prependdir="/")
         self.add_libraries(target.rglob("*.so"))
 
     def tar(self) -> Path:

@@ -11,11 +11,10 @@ from typing import Final
 import docker
 import pytest
 
+from ..needed import PATIENCE_S
 from . import engine
 from .bench import Bench
 from .reaper import LABEL
-
-pytestmark = pytest.mark.timeout(600)
 
 PROGRAM: Final = """
 import signal
@@ -28,7 +27,6 @@ with Bench.open() as bench, bench.network("embedded") as network:
     print(run_id(), flush=True)
     time.sleep(600)
 """
-WITHIN_S: Final = 60
 
 
 @pytest.fixture
@@ -60,7 +58,7 @@ def test_a_run_that_is_ended_leaves_nothing(
         name = run.stdout.readline().strip()
         assert left_of(client, name) == 3  # a node, a peer and their network
         run.send_signal(how)
-    end = monotonic() + WITHIN_S
+    end = monotonic() + PATIENCE_S
     while left_of(client, name) and monotonic() < end:
         sleep(0.2)
     assert left_of(client, name) == 0

@@ -7,11 +7,10 @@ from typing import Any, Final
 
 import pytest
 
+from ..needed import PATIENCE_S
 from .bench import TOPIC, Bench
 from .container import Container
 from .defects import ALL
-
-pytestmark = pytest.mark.timeout(600)
 
 PROGRAMS: Final = Path(__file__).parent / "js" / "defects"
 ALONE: Final = sorted(
@@ -40,7 +39,9 @@ def test_a_node_that_opens_a_stream_a_message_is_heard_a_hundred_times(bench: Be
         alice = network.ours("alice", service="relay")
         for number in range(150):
             alice.send(b"message %d" % number)
-        result = program.wait_for(lambda e: e["event"] == "reproduction", 90, "reproduction")
+        result = program.wait_for(
+            lambda e: e["event"] == "reproduction", PATIENCE_S, "reproduction"
+        )
         assert result["reproduced"], result
 
 

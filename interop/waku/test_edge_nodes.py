@@ -7,12 +7,12 @@ import anyio
 from waku import StoreQuery, WakuClient, WakuMessage
 from waku.topics import pubsub_topic_for
 
+from ..needed import PATIENCE_S
 from .bench import REST_PORT, Bench
 
 TOPIC = "/reliable-channel/1/edge/proto"
 PACE_S = 0.1
 """go-waku's filter client takes 15 pushes a second."""
-PATIENCE_S = 60
 
 
 def test_go_waku_pushes_filters_and_queries_through_the_python_node(bench: Bench) -> None:

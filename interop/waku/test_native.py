@@ -15,6 +15,7 @@ from waku import RelayLeaf, StoreQuery, WakuClient, WakuMessage
 from waku.node import EmbeddedNode, NodeOptions
 from waku.p2p import ClientEvent, PeerConnected, Pushed
 
+from ..needed import PATIENCE_S
 from .images import GO_OPTIONS, NODE_SOURCES
 
 pytestmark = pytest.mark.anyio
@@ -48,7 +49,7 @@ def message(payload: bytes) -> WakuMessage:
 async def got_by(rest: WakuClient, wanted: set[bytes]) -> set[bytes]:
     """The payloads that a node's relay gave to its REST API, until all that is wanted has come."""
     got = set[bytes]()
-    with anyio.move_on_after(60):
+    with anyio.move_on_after(PATIENCE_S):
         while not wanted <= got:
             got |= {one.payload for one in await rest.relay_messages(SHARD)}
             await anyio.sleep(0.1)
@@ -58,7 +59,7 @@ async def got_by(rest: WakuClient, wanted: set[bytes]) -> set[bytes]:
 async def read(messages: AsyncIterator[Pushed], wanted: set[bytes]) -> list[bytes]:
     """What a leaf was given, until all that is wanted has come."""
     payloads: list[bytes] = []
-    with anyio.move_on_after(60):
+    with anyio.move_on_after(PATIENCE_S):
         async for pushed in messages:
             payloads.append(pushed.message.payload)
             if wanted <= set(payloads):
@@ -80,7 +81,7 @@ async def test_a_leaf_publishes_receives_and_joins_two_nodes(nodes: tuple[str, s
         await second.relay_subscribe([SHARD])
         router = leaf._meshes._router
         assert router is not None
-        with anyio.fail_after(60):
+        with anyio.fail_after(PATIENCE_S):
             while len(router.mesh(SHARD)) < 2:  # noqa: ASYNC110
                 await anyio.sleep(0.1)
         out = {b"out %d" % number for number in range(COUNT)}
@@ -120,7 +121,7 @@ async def test_two_embedded_nodes_share_a_mesh(peer: str, request: pytest.Fixtur
         EmbeddedNode(options, relay_peers=near.libp2p_addresses) as far,
     ):
         await foreign.relay_subscribe([SHARD])
-        with anyio.fail_after(60):
+        with anyio.fail_after(PATIENCE_S):
             while (len(near.mesh_peers(SHARD)), len(far.mesh_peers(SHARD))) != (2, 1):  # noqa: ASYNC110
                 await anyio.sleep(0.1)
         out = {b"from us %d" % number for number in range(COUNT)}
@@ -138,7 +139,7 @@ async def stored_at(node: EmbeddedNode, wanted: set[bytes]) -> set[bytes]:
     """The payloads in the Store of a node, until all that is wanted has come."""
     assert node.archive is not None
     found = set[bytes]()
-    with anyio.move_on_after(60):
+    with anyio.move_on_after(PATIENCE_S):
         while not wanted <= found:
             query: StoreQuery | None = StoreQuery(content_topics=(TOPIC,), page_size=100)
             while query is not None:

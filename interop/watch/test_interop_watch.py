@@ -5,15 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from ..browser.test_interop_browser import browser
 from ..debian import ProgramUnavailable
 from ..needed import needed
 from ..node_install import NodeUnavailable
 from .headless import visited
-
-pytestmark = pytest.mark.timeout(900)  # the first run installs the browser
 
 EVIL = "<b class=evil>mallory</b><img src=x onerror=alert(1)>"
 PROGRAM = f"""

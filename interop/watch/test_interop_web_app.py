@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
 from tests.docs.sessions import blocks
 
 from ..browser.test_interop_browser import browser
@@ -17,8 +15,6 @@ from ..go_build import ROOT
 from ..needed import needed
 from ..node_install import NodeUnavailable
 from .headless import visited
-
-pytestmark = pytest.mark.timeout(900)  # the first run installs the browser
 
 NODE = [sys.executable, "-m", "reliable_channel", "node", "--port", "0"]
 SERVE = """

@@ -3,7 +3,7 @@ import { yamux } from "@chainsafe/libp2p-yamux";
 import { createLightNode, Protocols } from "@waku/sdk";
 
 const SHARDS = 8;
-const PEER_WAIT_MS = 30_000;
+const PEER_WAIT_MS = 300_000;
 const CLOSE_STREAMS_MS = 100;
 
 /**

@@ -3,11 +3,14 @@
 import { tell } from "./told.mjs";
 import { lightNode } from "../light_node.mjs";
 
-const EXPECTED = 150, WAIT_MS = 40_000;
+const EXPECTED = 150, QUIET_MS = 30_000;
 const node = await lightNode(process.argv[2], { stock: true, closeStreams: false });
-let received = 0;
-await node.filter.subscribe(node.createDecoder({ contentTopic: process.argv[3] }), () => (received += 1));
+let received = 0, cameAt = Infinity;
+await node.filter.subscribe(node.createDecoder({ contentTopic: process.argv[3] }), () => {
+  received += 1;
+  cameAt = Date.now();
+});
 console.log(JSON.stringify({ event: "ready" }));
-const end = Date.now() + WAIT_MS;
-while (received < EXPECTED && Date.now() < end) await new Promise((resolve) => setTimeout(resolve, 200));
+const isQuiet = () => Date.now() - cameAt > QUIET_MS;
+while (received < EXPECTED && !isQuiet()) await new Promise((resolve) => setTimeout(resolve, 200));
 tell(`${EXPECTED} messages`, `${received} messages`, received === 100);

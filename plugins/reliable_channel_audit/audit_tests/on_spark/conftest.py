@@ -10,14 +10,13 @@ from pyspark.sql import SparkSession
 
 from reliable_channel_audit.session import session
 
-TIMEOUT_S = 600
-"""Starting a JVM takes a minute where two cores are busy."""
+from .cluster import QUICK_JAVA
+
 SMALL = {
     "spark.sql.shuffle.partitions": "2",
     "spark.default.parallelism": "2",
     "spark.driver.memory": "1g",
-    # Plans of small tables run once: what the optimising compiler does would be for nothing.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": QUICK_JAVA,
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
 }
@@ -26,7 +25,6 @@ SMALL = {
 def pytest_collection_modifyitems(items: list[Any]) -> None:
     for item in items:
         if "on_spark" in item.nodeid:
-            item.add_marker(pytest.mark.timeout(TIMEOUT_S))
             # pyspark 4.3 itself leaves sockets open and calls what pandas 2 deprecates.
             item.add_marker(pytest.mark.filterwarnings("default"))
 

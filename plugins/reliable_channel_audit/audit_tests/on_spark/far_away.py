@@ -20,17 +20,13 @@ from reliable_channel_lab.sweep import digest, execute
 from reliable_channel_lab.sweep.on_spark import spark_executor
 from reliable_channel_lab.sweep.quiet import QuietRun
 
+from .cluster import QUICK_JAVA
+from .conftest import SMALL
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SMALL = {
-    "spark.sql.shuffle.partitions": "2",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
-    "spark.executor.memory": "512m",
-}
-
-
+EXECUTORS = {"spark.executor.memory": "512m", "spark.executor.extraJavaOptions": QUICK_JAVA}
 TASKS = 8
 RUNS = [QuietRun(seed=seed, participants=200, rounds=50) for seed in range(1, TASKS + 1)]
 
@@ -41,7 +37,7 @@ def main() -> None:
         spark = session(remote=where, settings={"spark.sql.shuffle.partitions": "3"})
         assert spark.conf.get("spark.sql.shuffle.partitions") == "3"
     else:
-        spark = session(where, settings=SMALL)
+        spark = session(where, settings={**SMALL, **EXECUTORS})
         threading.Thread(target=tell_when_some_are_done, args=[spark], daemon=True).start()
     print(audit(spark, directory) if what == "audit" else sweep(spark, directory), flush=True)
     spark.stop()

@@ -18,8 +18,6 @@ from ..planted import FAULTS, plant
 from .cluster import ENVIRONMENT, Cluster, connect_server, standalone
 from .far_away import RUNS
 
-END_S = 500
-
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
@@ -71,7 +69,7 @@ def some_are_done(process: subprocess.Popen[str]) -> bool:
 
 
 def told(process: subprocess.Popen[str]) -> str:
-    output, _ = process.communicate(timeout=END_S)
+    output, _ = process.communicate()
     assert process.returncode == 0
     return output.strip()
 
