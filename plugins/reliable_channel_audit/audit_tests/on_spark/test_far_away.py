@@ -49,18 +49,17 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> str:
 @contextmanager
 def begun(where: str, what: str, directory: Path) -> Iterator[subprocess.Popen[str]]:
     module = "audit_tests.on_spark.far_away"
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-m", module, where, what, str(directory)],
         env=ENVIRONMENT,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def some_are_done(process: subprocess.Popen[str]) -> bool:

@@ -69,21 +69,22 @@ def driver(world: World, out: Path, *flags: str) -> Iterator[subprocess.Popen[st
     """The driver, its JVM and its workers, a group of processes of their own."""
     command = [sys.executable, "-m", "audit_tests.on_spark.watching"]
     command += [str(world.directory), str(out), *flags]
-    with (out / LOG).open("w") as log:
-        process = subprocess.Popen(
+    with (
+        (out / LOG).open("w") as log,
+        subprocess.Popen(
             command,
             env=ENVIRONMENT,
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
             start_new_session=True,
-        )
-    try:
-        yield process
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+        ) as process,
+    ):
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def unfinished(out: Path) -> dict[str, bool]:
