@@ -82,6 +82,7 @@ def main() -> None:
     parser.add_argument("--history", type=int, default=10, help="references of a message")
     parser.add_argument("--bloom-capacity", type=int, default=0, help="0 for no bloom filters")
     parser.add_argument("--keep", type=Path, help="where journals stay, and are found again")
+    parser.add_argument("--running", action="store_true", help="messages are on their way")
     parser.add_argument("--no-check", action="store_true", help="without `check`")
     parser.add_argument("--no-spark", action="store_true", help="without Spark")
     parser.add_argument("--duckdb", action="store_true", help="the same figures by DuckDB, too")
@@ -92,7 +93,9 @@ def main() -> None:
     started = None if options.no_spark else start(steps, options.driver_memory)
     rows = []
     for case in cases(options):
-        with written(case.groups, case.shape, options.keep) as directory:
+        with written(
+            case.groups, case.shape, options.keep, is_running=options.running
+        ) as directory:
             rows.append(row(case, directory, started, options))
         results = {"machine": asdict(this_machine(None)), "start": steps, "cases": rows}
         options.output.parent.mkdir(parents=True, exist_ok=True)
@@ -178,13 +181,13 @@ def by_tables(steps: Steps, directory: Path, facts: Path) -> dict[str, Any]:
     done: list[Ingested] = []
     found: list[Judged] = []
     report = facts.parent / "report"
-    note(steps, "ingest", lambda: done.append(ingest([directory], facts)))
+    note(steps, "ingest", lambda: done.append(ingest([directory], facts, with_open=True)))
     note(steps, "tables: verdict", lambda: found.append(judge(facts, done[0].group)))
     note(steps, "tables: report", lambda: write_report(found[0], report))
     steps["ingest"]["bytes"] = sum(path.stat().st_size for path in facts.rglob("*.parquet"))
     newest = max(parts(facts), key=lambda row: row["first_ms"])
     remove(newest, facts)
-    note(steps, "one journal", lambda: done.append(ingest([directory], facts)))
+    note(steps, "one journal", lambda: done.append(ingest([directory], facts, with_open=True)))
     note(steps, "one journal: verdict", lambda: found.append(judge(facts, done[1].group)))
     steps["one journal"]["lines"] = newest["lines"]
     assert [each.added for each in done][1:] == [1]
@@ -241,7 +244,7 @@ def by_spark(steps: Steps, spark: SparkSession, directory: Path, scratch: Path) 
     note(
         steps,
         "spark: ingest",
-        lambda: done.append(ingest([directory], kept, spark=spark, partitions=2)),
+        lambda: done.append(ingest([directory], kept, with_open=True, spark=spark, partitions=2)),
     )
     return figures_of(judge(kept, done[0].group).verdict)
 

@@ -6,10 +6,12 @@ A case is groups joined by `+`: `20x10000` is a channel of 20 participants and 1
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import resource
 import tempfile
+from bisect import bisect_right
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -17,7 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from audit_tests.generated import write_group
+from audit_tests.generated import QUIET_MS, write_group
 from reliable_channel.sds.bloom import BloomParameters
 
 
@@ -65,21 +67,37 @@ def deliveries(case: str) -> int:
 
 
 @contextmanager
-def written(case: str, shape: Shape, keep: Path | None = None) -> Iterator[Path]:
+def written(
+    case: str, shape: Shape, keep: Path | None = None, *, is_running: bool = False
+) -> Iterator[Path]:
     """A directory with the journals of a case; one below `keep` stays, and is found again."""
     with ExitStack() as stack:
-        if keep is None:
-            path = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        else:
-            path = keep / "-".join([case.replace("/", "of"), *map(str, shape)])
-            if path.exists():
-                yield path
-                return
-        _allow_files(max(group.participants for group in groups(case)))
-        make = partial(write, directory=path, shape=shape)
-        with ProcessPoolExecutor(os.cpu_count()) as processes:
-            list(processes.map(make, sorted(groups(case), key=lambda each: -each.deliveries)))
+        below = keep or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        path = below / "-".join([case.replace("/", "of"), *map(str, shape)])
+        if not path.exists():
+            _allow_files(max(group.participants for group in groups(case)))
+            make = partial(write, directory=path, shape=shape)
+            with ProcessPoolExecutor(os.cpu_count()) as processes:
+                list(processes.map(make, sorted(groups(case), key=lambda each: -each.deliveries)))
+        if is_running:
+            path = _running(path, path.with_name(f"{path.name}-running"))
         yield path
+
+
+def _running(ended: Path, path: Path) -> Path:
+    """Copy journals as they were 5 s before the last message arrived: its group was running."""
+    for file in ended.rglob("*.jsonl*"):
+        copy = path / file.relative_to(ended)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        if file.suffix == ".gz":
+            copy.unlink(missing_ok=True)
+            copy.hardlink_to(file)
+            continue
+        lines = file.read_bytes().splitlines(keepends=True)
+        until_ms = json.loads(lines[-1])["at_ms"] - QUIET_MS - 5_000
+        end = bisect_right(lines, until_ms, key=lambda line: json.loads(line)["at_ms"])
+        copy.write_bytes(b"".join(lines[:end]))
+    return path
 
 
 def write(group: Group, directory: Path, shape: Shape) -> None:

@@ -164,13 +164,14 @@ def write_group(
     bloom: BloomParameters | None = SMALL_BLOOM,
     channel_id: str = "general",
     part_bytes: int = PART_BYTES,
+    prefix: str = "p",
 ) -> list[Path]:
     """Write a journal for each participant and return their paths."""
     options = {}
     if bloom is not None:
         options = {"bloom_capacity": bloom.capacity, "bloom_error_rate": bloom.error_rate}
     directory.mkdir(parents=True, exist_ok=True)
-    paths = [directory / f"p{number:03}.jsonl" for number in range(participants)]
+    paths = [directory / f"{prefix}{number:03}.jsonl" for number in range(participants)]
     random = Random(seed)
     with ExitStack() as stack:
         group = [

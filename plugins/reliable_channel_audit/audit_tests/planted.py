@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 from base64 import b64decode, b64encode
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
@@ -16,7 +15,7 @@ from typing import Any, Final
 
 from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.sds.message import HistoryEntry, Message
-from tests.journal_lines import json_lines
+from tests.journal_lines import journal_text, json_lines
 
 Lines = list[dict[str, Any]]
 Expected = set[tuple[str, str, str]]
@@ -560,5 +559,4 @@ def _landing(
 
 
 def _write(path: Path, lines: Iterator[dict[str, Any]] | Lines) -> None:
-    text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines)
-    path.write_text(text, encoding="utf-8")
+    path.write_bytes(journal_text(lines))

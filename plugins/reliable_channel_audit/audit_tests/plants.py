@@ -5,7 +5,6 @@ set, members that pose as others. Each says what is true, and so what a verdict 
 from __future__ import annotations
 
 import gzip
-import json
 import shutil
 from base64 import b64decode, b64encode
 from collections import Counter
@@ -21,7 +20,7 @@ from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.sds.ids import reliable_channel_id
 from reliable_channel_audit.check import check
 from reliable_channel_audit.verdict import Value, Verdict
-from tests.journal_lines import json_lines
+from tests.journal_lines import journal_text, json_lines
 
 from . import simulated
 from .generated import write_group
@@ -78,8 +77,7 @@ def read(directory: Path) -> Journals:
 
 
 def _bytes(lines: Lines) -> bytes:
-    texts = (b"torn" if line == GARBAGE else json.dumps(line).encode() for line in lines)
-    return b"".join(text + b"\n" for text in texts)
+    return journal_text(lines).replace(journal_text([GARBAGE]), b"torn\n")
 
 
 def _others(lines: Lines) -> list[int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import gzip
 import json
 import re
 import zlib
@@ -30,7 +29,13 @@ from .verdict import SetAside
 
 ZSTANDARD: Final[Any] = import_module("zstandard") if find_spec("zstandard") else None
 """Module `zstandard`, or None without the extra [spark] that installs it."""
-DAMAGE: Final = (EOFError, OSError, zlib.error, *((ZSTANDARD.ZstdError,) if ZSTANDARD else ()))
+GZIP: Final[Any] = import_module("isal.igzip" if find_spec("isal") else "gzip")
+"""Module that opens `.gz` files. The extra [parquet] installs a faster one than Python's."""
+DAMAGE: Final = (
+    *(EOFError, OSError, zlib.error),
+    *((ZSTANDARD.ZstdError,) if ZSTANDARD else ()),
+    *((GZIP.igzip_lib.IsalError,) if find_spec("isal") else ()),
+)
 """Errors that mean that the rest of a file cannot be read."""
 PACKED: Final = (".gz", ".zst")
 SUFFIXES: Final = tuple(
@@ -393,7 +398,7 @@ def opened_file(path: Path) -> IO[bytes]:
         ModuleNotFoundError: a `.zst` file without `zstandard`.
     """
     if path.suffix == ".gz":
-        return cast("IO[bytes]", gzip.open(path, "rb"))
+        return cast("IO[bytes]", GZIP.open(path, "rb"))
     if path.suffix != ".zst":
         return path.open("rb")
     if ZSTANDARD is None:

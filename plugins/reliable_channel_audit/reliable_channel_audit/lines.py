@@ -128,11 +128,8 @@ class Json(msgspec.Struct, gc=False):
     redelivered: bool = False
 
 
-_decoder: Final = msgspec.json.Decoder(Json)
-json_of: Final = _decoder.decode
+json_of: Final = msgspec.json.Decoder(Json).decode
 """Decoder of one JSON line. For an unreadable line, it raises `ValueError` or `RecursionError`."""
-all_json_of: Final = _decoder.decode_lines
-"""Decoder of several JSON values in a text. A JSON value may continue in the next line."""
 
 
 def line_of(text: bytes, unpacker: Unpacker | None = None) -> Line:

@@ -28,7 +28,7 @@ from reliable_channel_audit.columns.wire import NeedsRowReader
 from reliable_channel_audit.facts import Acknowledgement, Delivery, Dispatch, facts_of
 from reliable_channel_audit.journals import DAMAGE, Participant, group_of, journal_files
 from reliable_channel_audit.lines import KNOWN
-from tests.journal_lines import json_lines
+from tests.journal_lines import journal_text, json_lines
 
 from ..generated import SMALL_BLOOM, write_group
 
@@ -92,7 +92,7 @@ def changed(whole: bytes, unpacked: Lines, random: Random) -> tuple[str, bytes]:
     places = sorted(random.randrange(len(kinds)) for _ in range(random.choice((1, 1, 1, 2))))
     # Messages are changed first, while all lines are whole.
     what = [f"{kinds[place].__name__}: {kinds[place](lines, random)}" for place in places]
-    return "; ".join(what), "".join(json.dumps(line) + "\n" for line in lines).encode()
+    return "; ".join(what), journal_text(lines)
 
 
 def spoilt(whole: bytes, random: Random) -> bytes:

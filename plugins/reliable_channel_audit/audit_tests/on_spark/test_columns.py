@@ -15,7 +15,7 @@ import pytest
 from reliable_channel.runtime.journal import JOURNAL_FORMAT
 from reliable_channel.sds.message import HistoryEntry, Message
 from reliable_channel_audit.journals import group_of, journal_files
-from tests.journal_lines import json_lines
+from tests.journal_lines import journal_text, json_lines
 
 from .. import simulated
 from ..generated import SMALL_BLOOM, write_group
@@ -33,6 +33,12 @@ def test_clean_journals_are_read_by_columns(tmp_path: Path, seed: int, bloom: An
     assert compared(tmp_path) == [True] * 4
 
 
+@pytest.mark.parametrize(("prefix", "taken"), [("é\n", True), ('"', False), ("\\", False)])
+def test_names_that_json_escapes(tmp_path: Path, prefix: str, *, taken: bool) -> None:
+    write_group(tmp_path, participants=2, prefix=prefix)
+    assert compared(tmp_path) == [taken] * 2
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_planted_fault_is_seen_or_left_to_the_rows(tmp_path: Path, fault: str, seed: int) -> None:
@@ -48,7 +54,7 @@ def test_changed_journals_are_seen_or_left_to_the_rows(tmp_path: Path, seed: int
     for _ in range(30):
         lines = [dict(line) for line in whole]
         mutate(lines, random)
-        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        path.write_bytes(journal_text(lines))
         seen += compared(path)
     assert {True, False} == set(seen)
 
@@ -85,27 +91,19 @@ class _Lines(list[dict[str, Any]]):
 
     def own(self, message_id: str, at_ms: int, *, first: str) -> None:
         """An own message enters the log."""
-        entry: dict[str, Any] = {
-            "message_id": message_id,
-            "first_segment_id": first,
-            "sender_id": "alice",
-        }
+        entry: dict[str, Any] = {"message_id": message_id, "sender_id": "alice"}
         entry |= {"lamport_timestamp": len(self), "position": int(message_id != first)}
         entry |= {"evicted": 0, "content_sha256": sha256(b"text").hexdigest()}
+        entry |= {"first_segment_id": first, "message_hash": None, "missing": []}
         self.append({"event": "message_logged", "at_ms": at_ms, **entry})
 
     def came(self, message_id: str, reference: str, outcome: str, at_ms: int) -> None:
         """A message of bob's that refers to another one."""
         history = (HistoryEntry(reference),)
         payload = CODEC.encode(Message("bob", message_id, "c", 9, history, None, (), b"text"))
-        line: dict[str, Any] = {
-            "event": "wire_in",
-            "source": "live",
-            "outcome": outcome,
-            "timestamp_ns": 0,
-        }
-        line |= {"payload": b64encode(payload).decode()}
-        self.append(line | {"at_ms": at_ms, "message_hash": sha256(payload).hexdigest()})
+        line: dict[str, Any] = {"event": "wire_in", "at_ms": at_ms, "source": "live"}
+        line |= {"message_hash": sha256(payload).hexdigest(), "timestamp_ns": 0}
+        self.append(line | {"outcome": outcome, "payload": b64encode(payload).decode()})
 
     def about(self, event: str, at_ms: int, **values: Any) -> None:
         self.append({"event": event, "at_ms": at_ms, **values})
@@ -117,7 +115,7 @@ class _Lines(list[dict[str, Any]]):
 
     def has(self, directory: Path, detail: str) -> None:
         """The rows have one finding, and columns leave it to them."""
-        (directory / "alice.jsonl").write_text("".join(json.dumps(line) + "\n" for line in self))
+        (directory / "alice.jsonl").write_bytes(journal_text(self))
         (participant,) = group_of(journal_files([directory])).participants
         (found,) = by_rows(participant)["Finding"]
         assert found["detail"] == detail
@@ -212,7 +210,7 @@ def test_packed_bytes_that_no_packer_writes(tmp_path: Path, packed: str) -> None
     (path, *_) = write_group(tmp_path, participants=1, bloom=None)
     lines = list(map(json.loads, path.read_bytes().splitlines()))
     next(line for line in lines if line["event"] == "wire_out")["packed"] = packed
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    path.write_bytes(journal_text(lines))
     assert compared(path) == [False]
 
 

@@ -29,7 +29,7 @@ from reliable_channel_audit.tables.ingest import Ingested, ingest, parts, shares
 from reliable_channel_audit.tables.judging import Judged, judge
 from reliable_channel_audit.tables.participants import known_of
 from reliable_channel_audit.verdict import Value
-from tests.journal_lines import json_lines
+from tests.journal_lines import journal_text, json_lines
 
 from .. import simulated
 from ..generated import write_group
@@ -58,7 +58,7 @@ def cut(journals: Path, after_ms: int) -> None:
         lines = json_lines(path)
         until_ms = lines[0]["at_ms"] + after_ms
         kept = [line for line in lines if line["at_ms"] <= until_ms]
-        path.write_text("".join(json.dumps(line) + "\n" for line in kept))
+        path.write_bytes(journal_text(kept))
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -254,7 +254,7 @@ def test_a_part_of_two_days_is_in_both(tmp_path: Path) -> None:
         line | {"at_ms": line["at_ms"] + DAY_MS * (number > middle)}
         for number, line in enumerate(lines)
     ]
-    path.write_text("".join(json.dumps(line) + "\n" for line in moved))
+    path.write_bytes(journal_text(moved))
     same(tmp_path / "journals", tmp_path / "facts")
     (row,) = [row for row in parts(tmp_path / "facts") if row["participant_id"] == "p000"]
     assert len(row["days"]) == 2

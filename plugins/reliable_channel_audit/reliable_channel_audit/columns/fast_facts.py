@@ -125,13 +125,19 @@ class _FastReader:
     def _arrived(self) -> Whole:
         """Of each message of others in the log the copy that was taken, as a place of the wire."""
         log, wire = self._life.log, self._life.wire
-        taken = np.flatnonzero(self._is_taken)
-        by_hash = dict(zip(rows_of(wire.message_hash[taken]), taken.tolist(), strict=True))
-        if len(by_hash) != len(taken):
+        taken, hashes = np.flatnonzero(self._is_taken), log.message_hash[self._is_other]
+        firsts = _first_bytes(wire.message_hash[taken])
+        order = np.argsort(firsts)
+        taken, firsts = taken[order], firsts[order]
+        if (firsts[1:] == firsts[:-1]).any():
             raise NeedsRowReader("the journal records one copy of a message as taken twice")
-        copies = list(map(by_hash.get, rows_of(log.message_hash[self._is_other])))
-        found = np.array([-1 if each is None else each for each in copies], np.int64)
-        if (found < 0).any() or (wire.line[found] >= log.line[self._is_other]).any():
+        places = np.searchsorted(firsts[1:], _first_bytes(hashes), side="right")
+        found: Whole = taken[places] if len(taken) else np.zeros(len(hashes), np.int64)
+        if (
+            (len(hashes) > 0 and not len(taken))
+            or (wire.message_hash[found] != hashes).any()
+            or (wire.line[found] >= log.line[self._is_other]).any()
+        ):
             raise NeedsRowReader(
                 "a message is in the log, but no copy of the message arrived before"
             )
@@ -371,7 +377,7 @@ class _FastReader:
         firsts = list(_counted(senders))
         if len(firsts) > MAX_LAGS:
             raise NeedsRowReader("the journal has too many senders for the column reader")
-        places = wire.message_hash[at, :8].copy().view(">u8")[:, 0].astype(np.uint64)
+        places = _first_bytes(wire.message_hash[at])
         order = np.lexsort((places, senders))
         at, senders, places = at[order], senders[order], places[order]
         for sender in firsts:
@@ -389,6 +395,11 @@ class _FastReader:
             found = zip(ranks, hashes, lags.tolist(), strict=True)
             for _, message_hash, lag in sorted(found):
                 yield Lag(*self._whose, self._names[sender], message_hash, lag)
+
+
+def _first_bytes(hashes: Array) -> Array:
+    """The first 8 bytes of each hash as a number."""
+    return hashes[:, :8].copy().view(">u8")[:, 0].astype(np.uint64)
 
 
 def _places(codes: Whole, count: int) -> Whole:

@@ -6,27 +6,24 @@ one log.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
-from itertools import chain, compress, pairwise
+from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
 from ..journals import MAX_LINE_BYTES, Lives, Noted, Participant, Reading, opened_file
-from ..lines import CONTINUED, LOGGED, OPENED, WIRE_IN, ids_in, line_of
+from ..lines import CONTINUED, LOGGED, OPENED, WIRE_IN, WIRE_OUT, ids_in, line_of
 from ..log_order import HOUR_MS, SUMS, Hour, together
+from .forms import RECEIVED
 from .known import Known
 from .messages import DIGEST_BYTES, Ids, Messages
-from .reading import RECEIVED, Lines, Payloads, blocks_of, hashed
-from .tables import NOT_GIVEN, Log, Wire
+from .reading import Block, Payloads, blocks_of
+from .tables import Log, Wire
 from .wire import Array, NeedsRowReader, Whole
 
-EXTRAORDINARY: Final = frozenset(
-    {"message_forged", "message_lost", "message_rejected", "delivery_failed", "send_failed"}
-)
-"""Events because of which a journal is judged row by row."""
 MISSING, REQUESTED, REPAIRED = "message_missing", "repair_requested", "repair_sent"
 MAX_MS: Final = 2**53
 """Latest time in columns (in 285,000 years), so that sums of times fit into 64 bits."""
@@ -107,30 +104,23 @@ def gathered_part(path: Path, known: Known) -> Gathered:
         NeedsRowReader: lines that are not understood here.
     """
     ids, words = known.ids, known.words
-    columns: dict[str, list[Any]] = {
-        "log": [_log(_NONE, ids)],
-        "wire": [_wire(_NONE, words)],
-        "received": [_received(_NONE, ids)],
-        "emitted": [_emitted(_NONE, ids, words)],
-    }
+    columns: dict[str, list[Any]] = {name: [none] for name, none in _NOTHING.items()}
     repairs: list[RepairEvent] = []
     payloads = Payloads(known)
     with opened_file(path) as file:
         opened = file.readline(MAX_LINE_BYTES)
-        at_ms = [line_of(opened).at_ms or 0]
+        at_ms = [np.array([line_of(opened).at_ms or 0])]
         for block in blocks_of(file, 1):
-            if not EXTRAORDINARY.isdisjoint(block.by_event):
-                raise NeedsRowReader("the journal has an event that only the row reader can judge")
-            at_ms += block.at_ms
-            columns["log"].append(_log(block.lines(LOGGED), ids))
-            columns["wire"].append(_wire(block.wire, words))
-            columns["received"].append(_received(block.lines(RECEIVED), ids))
-            columns["emitted"].append(_emitted(block.lines("message_acknowledged"), ids, words))
-            for event in (MISSING, REQUESTED, REPAIRED):
-                repairs += _repairs(event, block.lines(event))
-            payloads.add(block.texts)
+            at_ms.append(block.at_ms)
+            columns["log"].append(_log(block, ids))
+            columns["wire"].append(_wire(block, words))
+            columns["received"].append(_received(block, ids))
+            columns["emitted"].append(_emitted(block, ids, words))
+            repairs += _repairs(block)
+            for texts in block.texts:
+                payloads.add(texts)
         payloads.decode()
-    times_ms = np.array(at_ms, np.int64)
+    times_ms = np.concatenate(at_ms)
     if times_ms.min() < -MAX_MS or times_ms.max() > MAX_MS:
         raise NeedsRowReader("the time of a line is out of range")
     tables = {name: _joined(parts) for name, parts in columns.items()}
@@ -140,7 +130,7 @@ def gathered_part(path: Path, known: Known) -> Gathered:
     )
     times = times_of(times_ms)
     return Gathered(
-        *(str(path), opened, len(at_ms), times),
+        *(str(path), opened, len(times_ms), times),
         **tables,
         repairs=repairs,
         hours=_hours(tables["log"], known),
@@ -228,13 +218,12 @@ def _hours(log: Log, known: Known) -> dict[int, Hour]:
     }
 
 
-def _repairs(event: str, lines: Lines) -> list[RepairEvent]:
-    if event == REPAIRED:
-        found = [[row.message_id or ""] for row in lines.rows]
-    else:
-        found = [ids_in(row) or [] for row in lines.rows]
-    places = zip(lines.numbers.tolist(), lines.rows, found, strict=True)
-    return [RepairEvent(line, row.at_ms, event, ids) for line, row, ids in places]
+def _repairs(block: Block) -> Iterator[RepairEvent]:
+    for place, row in block.others:
+        if row.event in (MISSING, REQUESTED):
+            yield RepairEvent(block.first + place, row.at_ms, row.event, ids_in(row) or [])
+        elif row.event == REPAIRED:
+            yield RepairEvent(block.first + place, row.at_ms, row.event, [row.message_id or ""])
 
 
 def _joined(parts: Sequence[Any]) -> Any:
@@ -247,104 +236,78 @@ def _joined(parts: Sequence[Any]) -> Any:
     )
 
 
-def _log(lines: Lines, ids: Ids) -> Log:
-    outcomes, lost, missing, first, hashes, hints, *columns = lines.columns(
-        *("outcome", "message_ids", "missing", "first_segment_id", "message_hash"),
-        *("retrieval_hint", "content_sha256", "message_id", "sender_id"),
-        *("lamport_timestamp", "position", "evicted", "at_ms"),
-    )
-    if any(outcomes) or any(lost) or any(missing) or any(hints):
-        raise NeedsRowReader("messages were restored or declared lost")
-    contents, message_ids, senders, lamport_timestamps, positions, evicted, at_ms = columns
-    own = np.array([each is not None for each in first], bool)
-    if (own == np.array([bool(each) for each in hashes], bool)).any():
-        raise NeedsRowReader("a log entry has both a segment id and a message hash, or lacks both")
-    of_own = [each for each in first if each is not None]
-    if of_own != [*compress(message_ids, own.tolist())]:
+def _log(block: Block, ids: Ids) -> Log:
+    lines, places = block.lines, block.lines.of(LOGGED)
+    codes = ids.codes(lines.texts("message_id", places))
+    own = lines.has("first_segment_id", places)
+    segments = np.full(len(places), -1)
+    segments[own] = ids.codes(lines.texts("first_segment_id", places[own]))
+    if (segments != codes)[own].any():
         raise NeedsRowReader("a payload has several segments")
-    segments = np.full(len(first), -1, np.int64)
-    segments[own] = ids.codes(of_own)
-    message_hashes = np.zeros((len(first), DIGEST_BYTES), np.uint8)
-    message_hashes[~own] = _hashes([each for each in hashes if each])
+    message_hashes = np.zeros((len(places), DIGEST_BYTES), np.uint8)
+    message_hashes[~own] = lines.hashes("message_hash", places[~own])
     return Log(
-        lines.numbers,
-        _numbers(at_ms),
-        ids.codes(_all(message_ids)),
-        ids.codes(_all(senders)),
-        _numbers(_all(lamport_timestamps)),
-        _numbers(_all(positions)),
-        _numbers(_all(evicted)),
+        block.first + places,
+        block.at_ms[places],
+        codes,
+        ids.codes(lines.texts("sender_id", places)),
+        lines.numbers("lamport_timestamp", places),
+        lines.numbers("position", places),
+        lines.numbers("evicted", places),
         segments,
-        _hashes(_all(contents)),
+        lines.hashes("content_sha256", places),
         message_hashes,
     )
 
 
-def _wire(lines: Lines, words: Ids) -> Wire:
-    events, outcomes, sources, timestamps, hashes, contents, at_ms = lines.columns(
-        "event", "outcome", "source", "timestamp_ns", "message_hash", "content_sha256", "at_ms"
-    )
-    if any(contents) or not all(hashes):
-        raise NeedsRowReader(
-            "a message on the wire has no hash, or has a hash of its content beside the bytes"
-        )
-    if NOT_GIVEN in timestamps:
-        raise NeedsRowReader("a timestamp has the number that stands for a missing timestamp")
-    is_in = np.array([event == WIRE_IN for event in events], bool)
-    found = np.full(len(events), -1, np.int64)
-    came = [outcome for outcome, event in zip(outcomes, events, strict=True) if event == WIRE_IN]
-    found[is_in] = words.codes(_all(came))
+def _wire(block: Block, words: Ids) -> Wire:
+    lines, places, came = block.lines, block.lines.of(WIRE_IN, WIRE_OUT), block.lines.of(WIRE_IN)
+    is_in = np.isin(places, came)
+    outcomes = np.full(len(places), -1)
+    outcomes[is_in] = words.codes(lines.texts("outcome", came))
     return Wire(
-        lines.numbers,
-        _numbers(at_ms),
+        block.first + places,
+        block.at_ms[places],
         is_in,
-        words.codes(_all(sources)),
-        found,
-        _numbers([NOT_GIVEN if each is None else each for each in timestamps]),
-        _hashes(hashes),
+        words.codes(lines.texts("source", places)),
+        outcomes,
+        lines.numbers("timestamp_ns", places),
+        lines.hashes("message_hash", places),
     )
 
 
-def _received(lines: Lines, ids: Ids) -> Received:
+def _received(block: Block, ids: Ids) -> Received:
     """Received messages without the hashes of their contents."""
-    message_ids, senders, lamport_timestamps = lines.columns(
-        "message_id", "sender_id", "lamport_timestamp"
-    )
+    lines, places = block.lines, block.lines.of(RECEIVED)
+    lines.hashes("message_hash", places)  # not needed here, but a line with another text is invalid
+    lines.numbers("position", places)
     return Received(
-        lines.numbers,
-        ids.codes(_all(message_ids)),
-        ids.codes(_all(senders)),
-        _numbers(_all(lamport_timestamps)),
-        np.zeros((0, DIGEST_BYTES), np.uint8),
+        block.first + places,
+        ids.codes(lines.texts("message_id", places)),
+        ids.codes(lines.texts("sender_id", places)),
+        lines.numbers("lamport_timestamp", places),
+        _DIGESTS,
     )
 
 
-def _emitted(lines: Lines, ids: Ids, words: Ids) -> Emitted:
-    message_ids, sources, senders, at_ms = lines.columns(
-        "message_id", "source", "acknowledged_by", "at_ms"
-    )
-    return Emitted(
-        lines.numbers,
-        _numbers(at_ms),
-        ids.codes(_all(message_ids)),
-        words.codes(_all(sources)),
-        ids.codes(_all(senders)),
-    )
-
-
-_NONE: Final = Lines(np.zeros(0, np.int64), [])
-
-
-def _numbers(values: Sequence[int]) -> Whole:
-    return np.fromiter(values, np.int64, len(values))
-
-
-def _hashes(texts: Sequence[str]) -> Array:
-    return np.frombuffer(hashed(texts), np.uint8).reshape(-1, DIGEST_BYTES)
-
-
-def _all(values: Sequence[T | None]) -> Sequence[T]:
-    """Values none of which is missing."""
-    if None in values:
+def _emitted(block: Block, ids: Ids, words: Ids) -> Emitted:
+    rows = [(place, row) for place, row in block.others if row.event == "message_acknowledged"]
+    columns = [
+        (block.first + place, row.at_ms, row.message_id, row.source, row.acknowledged_by)
+        for place, row in rows
+    ]
+    if any(None in row for row in columns):
         raise NeedsRowReader("a line lacks a value that other lines of its event have")
-    return cast("Sequence[T]", values)
+    lines, at_ms, message_ids, sources, senders = zip(*columns, strict=True) if rows else ((),) * 5
+    codes = ids.codes(message_ids), words.codes(sources), ids.codes(senders)
+    return Emitted(np.array(lines, np.int64), np.array(at_ms, np.int64), *codes)
+
+
+_NO: Final = np.zeros(0, np.int64)
+_DIGESTS: Final = np.zeros((0, DIGEST_BYTES), np.uint8)
+_NOTHING: Final = {
+    "log": Log(*(_NO,) * 8, _DIGESTS, _DIGESTS),
+    "wire": Wire(_NO, _NO, _NO.astype(bool), _NO, _NO, _NO, _DIGESTS),
+    "received": Received(_NO, _NO, _NO, _NO, _DIGESTS),
+    "emitted": Emitted(*(_NO,) * 5),
+}

@@ -27,7 +27,7 @@ class Known:
 
     def __init__(self) -> None:
         self.ids, self.words = Ids(), Ids()
-        self._places: dict[str, int] = {}
+        self._places: dict[bytes, int] = {}
         self._codes: dict[bytes, int] = {}
         self._messages = no_messages()
         self._content_begin = np.zeros(0, np.int64)
@@ -35,7 +35,7 @@ class Known:
         self._entries = np.zeros((0, _ENTRY), np.int64)
         self._digests = np.zeros((0, 4), np.int64)
 
-    def places(self, hashes: Sequence[str], sizes: Whole) -> Whole:
+    def places(self, hashes: Sequence[bytes], sizes: Whole) -> Whole:
         """Return the places of known messages with the given hashes and sizes (-1 for unknown
         messages)."""
         get = self._places.get
@@ -66,7 +66,7 @@ class Known:
         found[is_known] = self._messages.content_sha256[of[is_known]]
         return found, is_known
 
-    def add(self, hashes: Sequence[str], found: Found) -> None:
+    def add(self, hashes: Sequence[bytes], found: Found) -> None:
         """Add decoded messages by their hashes. Messages with an unproven retrieval hint are not
         added, because each participant must check them."""
         messages = found.messages
@@ -75,9 +75,7 @@ class Known:
         if len(self._places) >= MAX_KNOWN:
             self._places, self._codes, self._messages = {}, {}, no_messages()
             self._content_begin = self._content_begin[:0]
-        self._codes.update(
-            zip(map(bytes.fromhex, hashes), messages.message_id.tolist(), strict=True)
-        )
+        self._codes.update(zip(hashes, messages.message_id.tolist(), strict=True))
         is_wrong = np.array([self._codes.get(hint) != code for code, hint in messages.hints], bool)
         unsure = np.zeros(len(hashes), bool)
         unsure[found.hinted[is_wrong[found.hints]]] = True

@@ -3,8 +3,10 @@ piece is decoded once for all messages."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from hashlib import sha256
+from itertools import count
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -34,12 +36,11 @@ _NOTHING: Final = sha256(b"").digest()
 DIGEST_BYTES: Final = 32
 
 
-class Ids(dict[str, int]):
+class Ids(defaultdict[str, int]):
     """Numbers for ids, from 0 in the order of their first occurrence."""
 
-    def __missing__(self, name: str) -> int:
-        number = self[name] = len(self)
-        return number
+    def __init__(self, *names: str) -> None:
+        super().__init__(count(len(names)).__next__, zip(names, count()))
 
     def codes(self, names: Sequence[str]) -> Whole:
         return np.fromiter(map(self.__getitem__, names), np.int64, len(names))

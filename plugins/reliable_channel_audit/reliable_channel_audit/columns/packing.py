@@ -61,15 +61,6 @@ class Unpacked(NamedTuple):
         return before - np.repeat(before[np.cumsum(counts) - counts], counts)
 
 
-def whole(payloads: Sequence[bytes]) -> Unpacked:
-    """Return payloads that were not packed, each as one piece."""
-    sizes = np.fromiter(map(len, payloads), np.int64, len(payloads))
-    pieces = _pieces(b"".join(payloads), sizes)
-    one_each = np.ones(len(payloads), np.int64)
-    numbers, none = np.arange(len(payloads)), np.zeros(len(payloads), bool)
-    return Unpacked(lambda wanted: pieces, sizes, numbers, one_each, none)
-
-
 def unpacked(texts: Sequence[str]) -> Unpacked:
     """Return the pieces of packed texts that need no earlier texts.
 
@@ -183,7 +174,7 @@ class _Definitions:
     def __init__(
         self, joined: str, data: Bytes, names: tuple[Whole, Whole], values: tuple[Whole, Whole]
     ) -> None:
-        self._data, self._values = data, values
+        self._joined, self._values = joined, values
         self._base: dict[int, int] = {}
         """By piece the one before that it is a difference from."""
         self._flips: dict[int, str] = {}
@@ -192,9 +183,10 @@ class _Definitions:
         self._padding = is_padded + (is_padded & (data[ends - 2] == _EQUALS)).astype(np.int64)
         self.sizes = (ends - begins) // 4 * 3 - self._padding
         if "^" in joined:
-            self._find_bases(joined, names)
+            self._find_bases(names)
 
-    def _find_bases(self, joined: str, names: tuple[Whole, Whole]) -> None:
+    def _find_bases(self, names: tuple[Whole, Whole]) -> None:
+        joined = self._joined
         numbered: dict[str, int] = {}
         every = zip(*(each.tolist() for each in (*names, *self._values)), strict=True)
         for piece, (name, name_end, begin, end) in enumerate(every):
@@ -234,15 +226,15 @@ class _Definitions:
         if not len(at):
             return _pieces(b"", np.zeros(len(self.sizes), np.int64))
         begins, ends, padding = (each[at] for each in (*self._values, self._padding))
-        edges = np.zeros(len(self._data) + 1, np.int8)
-        edges[begins], edges[ends] = 1, -1
-        joined = self._data[np.cumsum(edges[:-1], dtype=np.int8).view(bool)]
+        places = map(slice, begins.tolist(), ends.tolist())
+        text = "".join(map(self._joined.__getitem__, places))
+        joined = np.frombuffer(bytearray(text, "ascii"), np.uint8)
         sign = joined == _EQUALS
         if int(sign.sum()) != int(padding.sum()) or ((ends - begins) % 4).any():
             raise NeedsRowReader("a packed piece is not base64")
         joined[sign] = _FILLED
         try:
-            text = a2b_base64(joined.tobytes(), strict_mode=True)
+            data = a2b_base64(joined, strict_mode=True)
         except ValueError as error:
             raise NeedsRowReader("a packed piece is not base64") from error
         sizes = (ends - begins) // 4 * 3
@@ -250,7 +242,7 @@ class _Definitions:
         placed[at] = np.cumsum(sizes) - sizes
         lengths = np.zeros(len(self.sizes), np.int64)
         lengths[at] = sizes - padding
-        return Pieces(text, padded(text), placed, placed + lengths)
+        return Pieces(data, padded(data), placed, placed + lengths)
 
 
 def _flipped(base: bytes | Bytes, packed: str) -> Bytes:

@@ -56,8 +56,7 @@ class Tally:
         self._parts: list[tuple[Whole, Whole, Whole]] = []
 
     def add(self, groups: Whole, values: Whole, counts: Whole | None = None) -> None:
-        ones = np.ones(len(values), np.int64) if counts is None else counts
-        self._parts.append(_counted(groups, values, ones))
+        self._parts.append(_counted(groups, values, counts))
 
     def merged(self) -> tuple[Whole, Whole, Whole]:
         """Return groups, values and counts in order."""
@@ -172,7 +171,7 @@ def _came(
     parts = []
     for each, table in batch:
         whose = each.participant.channel_id, each.participant.participant_id
-        words = Ids(store=0)
+        words = Ids("store")
         copies = pc.fill_null(pc.index_in(table["message_hash"], value_set=hashes), -1)
         way = ways[copies.to_numpy()]
         way[coded(table["source"], words) == 0] = WAYS.index("store")
@@ -243,11 +242,22 @@ def _highest_bits(values: Whole) -> Whole:
     return values >> dropped << dropped
 
 
-def _counted(groups: Whole, values: Whole, counts: Whole) -> tuple[Whole, Whole, Whole]:
-    """Each group and value once, in order, with its counts added up."""
-    order = np.lexsort((values, groups))
-    groups, values = groups[order], values[order]
-    is_new = np.append(True, (np.diff(groups) != 0) | (np.diff(values) != 0))[: len(groups)]
-    begins = np.flatnonzero(is_new)
-    sums = np.add.reduceat(counts[order], begins) if len(begins) else counts
-    return groups[begins], values[begins], sums
+def _counted(
+    groups: Whole, values: Whole, counts: Whole | None = None
+) -> tuple[Whole, Whole, Whole]:
+    """Each group and value once, in order, with its counts added up. A count is 1 if not given."""
+    if not len(groups):
+        return groups, values, groups
+    every, least = values, int(values.min())
+    width = int(values.max()) - least + 1
+    if is_wide := (int(groups.max()) + 1) * width >= _OTHERS:  # a clock was set by ages
+        every, values = np.unique(values, return_inverse=True)
+        least, width = 0, len(every)
+    keys = groups * width + (values - least)
+    if counts is None:
+        found, sums = np.unique(keys, return_counts=True)
+    else:
+        found, numbers = np.unique(keys, return_inverse=True)
+        sums = np.bincount(numbers, weights=counts).astype(np.int64)
+    values = found % width + least
+    return found // width, every[values] if is_wide else values, sums
