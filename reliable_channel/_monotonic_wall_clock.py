@@ -20,15 +20,15 @@ class MonotonicWallClock:
         self._monotonic_ns = monotonic_ns
         self._ahead_ns = 0
         """By how much this clock is ahead of the wall clock."""
-        self._last_ns = wall_ns()
-        self._last_monotonic_ns = monotonic_ns()
+        self._apart_ns = wall_ns() - monotonic_ns()
+        """How much more this clock showed than the passed time, when it was read last."""
 
     def __call__(self) -> int:
         """The time in nanoseconds since 1970."""
         monotonic_ns, now_ns = self._monotonic_ns(), self._wall_ns() + self._ahead_ns
-        expected_ns = self._last_ns + monotonic_ns - self._last_monotonic_ns
-        if now_ns < expected_ns - TOLERANCE_NS:
-            self._ahead_ns += expected_ns - now_ns
-            now_ns = expected_ns
-        self._last_ns, self._last_monotonic_ns = now_ns, monotonic_ns
+        behind_ns = monotonic_ns + self._apart_ns - now_ns
+        if behind_ns > TOLERANCE_NS:
+            self._ahead_ns += behind_ns
+            now_ns += behind_ns
+        self._apart_ns = now_ns - monotonic_ns
         return now_ns

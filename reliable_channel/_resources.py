@@ -17,14 +17,17 @@ _ADVICE: Final = {
 
 @contextmanager
 def resources_named(what: str) -> Iterator[None]:
-    """Raise `OutOfResources` in place of an error with such a cause, except those of the state."""
+    """Raise the errors of a block as `name_resource` does."""
     try:
         yield
-    except (OutOfResources, StateError):
-        raise
     except Exception as error:
-        if (advice := _advice(error)) is None:
-            raise
+        name_resource(error, what)
+        raise
+
+
+def name_resource(error: Exception, what: str) -> None:
+    """Raise `OutOfResources` in place of an error with such a cause, except those of the state."""
+    if not isinstance(error, OutOfResources | StateError) and (advice := _advice(error)):
         raise OutOfResources(f"{what}: {advice}") from error
 
 

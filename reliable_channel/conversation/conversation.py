@@ -6,7 +6,7 @@ from itertools import count
 from typing import Final
 
 from .._arguments import checked_name
-from .._resources import resources_named
+from .._resources import name_resource
 from ..errors import ChannelClosed, NoAnswer, NotAcknowledged
 from ..events import AnyEvent, MessageAcknowledged, MessageReceived
 from ..options import ChannelOptions
@@ -77,8 +77,11 @@ class Conversation:
         self._check_open()
         if idempotency_key is not None:
             checked_name("idempotency_key", idempotency_key)
-        with resources_named(f"channel {self._channel_id!r} cannot send"):
+        try:
             accepted = await self.runtime.send(payload, idempotency_key)
+        except Exception as error:
+            name_resource(error, f"channel {self._channel_id!r} cannot send")
+            raise
         unacknowledged = self.runtime.engine.core.unacknowledged
         is_pending = any(map(unacknowledged.__contains__, accepted.message_ids))
         outcome = self._outcomes.of(accepted.message_ids[0], is_pending=is_pending)

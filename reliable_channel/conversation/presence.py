@@ -9,7 +9,7 @@ heard with a probability of 1 - e^-7.
 
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, Literal
 
 from .._notifier import Notifier
@@ -21,6 +21,7 @@ from ..events import (
     ParticipantSeen,
     ParticipantSilent,
 )
+from ..sds.fast_dataclass import value
 
 ROUNDS: Final = 7
 """Number of average waits for a sync message after which a participant counts as silent."""
@@ -40,7 +41,7 @@ SIGNS: Final[dict[type, Sign]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@value
 class Participant:
     """Other participant, with its last sign of life."""
 

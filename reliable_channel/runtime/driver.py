@@ -125,22 +125,17 @@ class RealTimeDriver(driver.Driver[Received]):
         """Call the engine at its deadlines, until the task is cancelled."""
         while True:
             self._rings_at_ms = self.engine.next_deadline_ms()
-            if (wait_ns := self._rings_in_ns()) is not None and wait_ns <= 0:
+            wait_ns = self._rings_in_ns()
+            if wait_ns is not None and wait_ns <= 0:
                 self.on_deadline(self.now_ms())
                 await anyio.lowlevel.checkpoint()
-            else:
-                await self._until_it_rings()
-
-    async def _until_it_rings(self) -> None:
-        """Wait for the deadline, or for an earlier one that came up meanwhile.
-
-        A deadline that was put off rings all the same: each message puts off some.
-        """
-        while (wait_ns := self._rings_in_ns()) is None or wait_ns > 0:
-            within_s = None if wait_ns is None else wait_ns / 1_000_000_000
-            if within_s is not None and within_s > FAR_S:
-                within_s += -(anyio.current_time() + within_s) % TICK_S
-            await self._earlier_deadline.wait(within_s)
+            # A deadline that was put off rings all the same: each message puts off some.
+            while wait_ns is None or wait_ns > 0:
+                within_s = None if wait_ns is None else wait_ns / 1_000_000_000
+                if within_s is not None and within_s > FAR_S:
+                    within_s += -(anyio.current_time() + within_s) % TICK_S
+                await self._earlier_deadline.wait(within_s)
+                wait_ns = self._rings_in_ns()
 
     def _rings_in_ns(self) -> int | None:
         # In whole nanoseconds: a float of this size can reach the deadline before the clock.

@@ -88,8 +88,10 @@ class EventLog:
     def event(self, event: AnyEvent) -> None:
         """Write a log record for an event. If no handler wants the level of the event, the call
         costs one look-up."""
-        level = LEVELS.get(type(event), logging.DEBUG)
-        if isinstance(event, TransportDegraded):
+        level = LEVELS.get(type(event))
+        if level is None:
+            level = logging.DEBUG  # as nearly all
+        elif isinstance(event, TransportDegraded):
             # One dead node is one warning, though it ends sending, receiving and Store.
             cause = event.reason.rpartition(": ")[2]
             failing = self._failures.setdefault(cause, set())

@@ -6,7 +6,7 @@ and reports from the backlog, and one `EventsMissed` for other events.
 
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from typing import Final, NamedTuple, Self
+from typing import Final, Self
 from weakref import WeakSet
 
 import anyio
@@ -27,11 +27,8 @@ TRIM_AT_BYTES: Final = 1024 * 1024
 (bytes)."""
 
 
-class Cursor(NamedTuple):
-    """Place in the stream, as the numbers of all events and of lasting events before it."""
-
-    events: int = 0
-    lasting: int = 0
+Cursor = tuple[int, int]
+"""Place in the stream, as the numbers of all events and of lasting events before it."""
 
 
 class EventStream:
@@ -64,10 +61,10 @@ class EventStream:
         self._buffer: deque[tuple[AnyEvent, Cursor, int]] = deque()
         """The newest events, each with the place after it and the bytes of its content."""
         self._buffer_bytes = 0
-        self._start = Cursor()
+        self._start: Cursor = (0, 0)
         """Of the buffer's first event."""
-        self._end = Cursor()
-        self._unread = Cursor()
+        self._end: Cursor = (0, 0)
+        self._unread: Cursor = (0, 0)
         """The first event that no reader has read; followers do not count."""
         self._readers: WeakSet[EventReader] = WeakSet()
         # Weak, so that an abandoned iterator keeps no events; nothing else depends on it.
@@ -77,7 +74,7 @@ class EventStream:
     def emit(self, event: AnyEvent) -> None:
         """Add an event to the stream for every reader."""
         events, lasting = self._end
-        self._end = end = Cursor(events + 1, lasting + isinstance(event, LASTING))
+        self._end = end = events + 1, lasting + isinstance(event, LASTING)
         size = len(event.content) if isinstance(event, WITH_CONTENT) else 0
         self._buffer.append((event, end, size))
         self._buffer_bytes += size
@@ -112,7 +109,17 @@ class EventStream:
     @property
     def behind(self) -> int:
         """Return the number of events that the slowest reader has not read."""
-        return max((self._end.events - r.place.events for r in self._readers), default=0)
+        return max((self._end[0] - reader.place[0] for reader in self._readers), default=0)
+
+    def take(self, reader: "EventReader") -> AnyEvent | None:
+        """Return the next event of a reader, or None if the buffer does not have it."""
+        place = reader.place[0] - self._start[0]
+        if not 0 <= place < len(self._buffer):
+            return None
+        event, reader.place, _ = self._buffer[place]
+        if reader.claims and reader.place > self._unread:
+            self._unread = reader.place
+        return event
 
     async def next(self, reader: "EventReader") -> AnyEvent:
         """Wait for the next event of a reader, and return it.
@@ -120,7 +127,12 @@ class EventStream:
         Raises:
             StopAsyncIteration: the reader was closed, or the channel was and all is read.
         """
-        while reader.place.events == self._end.events:
+        while (event := self.take(reader)) is None:
+            if reader.place[0] < self._start[0]:
+                await anyio.lowlevel.checkpoint()  # a long way to catch up, perhaps from disk
+                if (event := self._from_backlog(reader)) is not None:
+                    return event
+                continue
             reader.is_slow = False
             if self._closed or reader.is_closed:
                 raise StopAsyncIteration
@@ -131,13 +143,6 @@ class EventStream:
             ):
                 self._trim()
             await self._changed.wait()
-        if reader.place.events < self._start.events:
-            await anyio.lowlevel.checkpoint()  # a long way to catch up, perhaps from disk
-            if (event := self._from_backlog(reader)) is not None:
-                return event
-        event, reader.place, _ = self._buffer[reader.place.events - self._start.events]
-        if reader.claims and reader.place > self._unread:
-            self._unread = reader.place
         return event
 
     def _join(self, reader: "EventReader") -> "EventReader":
@@ -152,10 +157,10 @@ class EventStream:
         """The next event of a reader behind the buffer; None where the buffer has it."""
         event = None
         while event is None and self._account(reader) < len(self._backlog):
-            place = reader.place.lasting - self._first_kept
+            place = reader.place[1] - self._first_kept
             event = self._backlog.event(place)
             if event is None or not reader.missed:
-                reader.place = Cursor(self._backlog.number(place) + 1, reader.place.lasting + 1)
+                reader.place = self._backlog.number(place) + 1, reader.place[1] + 1
             if event is None:
                 reader.missed += 1
                 reader.missed_lasting += 1
@@ -170,21 +175,21 @@ class EventStream:
     def _account(self, reader: "EventReader") -> int:
         """Count what left the buffer and the backlog since a reader's last look; return its place
         in the backlog."""
+        events, lasting = self._start
         if reader.accounted < self._start:
             begin = max(reader.place, reader.accounted)
-            lasting = self._start.lasting - begin.lasting
-            reader.missed += self._start.events - begin.events - lasting
+            reader.missed += events - begin[0] - (lasting - begin[1])
             reader.accounted = self._start
-        if (dropped := self._first_kept - reader.place.lasting) > 0:
+        if (dropped := self._first_kept - reader.place[1]) > 0:
             reader.missed += dropped
             reader.missed_lasting += dropped
-            reader.place = Cursor(reader.place.events, self._first_kept)
-        return reader.place.lasting - self._first_kept
+            reader.place = reader.place[0], self._first_kept
+        return reader.place[1] - self._first_kept
 
     @property
     def _first_kept(self) -> int:
         """Lasting events before the first one in the backlog."""
-        return self._start.lasting - len(self._backlog)
+        return self._start[1] - len(self._backlog)
 
     def _is_over_limit(self) -> bool:
         return len(self._buffer) > self._limit or (
@@ -193,13 +198,11 @@ class EventStream:
 
     def _trim(self) -> None:
         """Let go of what every reader has read."""
-        needed = self._unread.events
-        for reader in self._readers:
-            needed = min(needed, reader.place.events)
+        needed = min((self._unread, *(reader.place for reader in self._readers)))[0]
         if len(self._backlog):
             self._backlog.forget_before(needed)
         buffer, size = self._buffer, 0
-        for _ in range(needed - self._start.events):
+        for _ in range(needed - self._start[0]):
             _, self._start, size = buffer.popleft()
             self._buffer_bytes -= size
 
@@ -209,21 +212,19 @@ class EventStream:
         return event
 
     def _shelve_oldest(self) -> None:
-        number = self._start.events
+        number = self._start[0]
         event = self._take_oldest()
         self.dropped += self._backlog.add(number, event) if isinstance(event, LASTING) else 1
 
     def _notice_slow_readers(self) -> None:
         slow = [
-            reader
-            for reader in self._readers
-            if reader.place.events < self._start.events and not reader.is_slow
+            reader for reader in self._readers if reader.place < self._start and not reader.is_slow
         ]
         for reader in slow:
             reader.is_slow = True
         if slow:
-            slowest = min(reader.place.events for reader in slow)
-            self._fell_behind(len(slow), self._end.events - slowest)
+            slowest = min(reader.place for reader in slow)
+            self._fell_behind(len(slow), self._end[0] - slowest[0])
 
 
 class EventReader(AsyncIterator[AnyEvent]):
@@ -258,7 +259,8 @@ class EventReader(AsyncIterator[AnyEvent]):
             self._given = None
         if self.is_closed:
             raise StopAsyncIteration
-        event = await self._stream.next(self)
+        if (event := self._stream.take(self)) is None:
+            event = await self._stream.next(self)
         if self._confirm:
             self._given = event
         return event

@@ -141,10 +141,6 @@ class BloomLayout:
         """Size of the words of a filter (bytes), which is 18,752 by default."""
         return 8 * (1 + self.bit_count // 64)
 
-    def positions(self, message_id: str) -> list[int]:
-        """Return the positions of the bits of a message id."""
-        return spread(self.form.hash_pair(message_id), self.hash_count, self.bit_count)
-
     def probes(self, message_id: str) -> "Probes":
         """Return the byte index and bit mask of each bit of a message id."""
         return self.probes_of(self.form.hash_pair(message_id))

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import AsyncGenerator, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from threading import get_ident
 from typing import Final
@@ -50,9 +51,15 @@ class MemoryNetwork:
     def broadcast(self, envelope: Envelope) -> bool:
         """Deliver an envelope to all participants, the sender included, and store it. Return True
         if a participant has many unread messages."""
+        live = Received(
+            envelope.payload,
+            envelope.message_hash,
+            envelope.timestamp_ns,
+            Source.LIVE,
+            envelope.meta,
+        )
         if not envelope.ephemeral and envelope.message_hash not in self.store:
-            self._keep(_received(envelope, Source.STORE))
-        live = _received(envelope, Source.LIVE)
+            self._keep(live)
         is_behind = False
         for transport in self._transports:
             is_behind |= transport.arrive(live) >= BEHIND
@@ -91,10 +98,8 @@ class MemoryNetwork:
             self.store.pop(oldest.message_hash, None)
 
 
-def _received(envelope: Envelope, source: Source) -> Received:
-    return Received(
-        envelope.payload, envelope.message_hash, envelope.timestamp_ns, source, envelope.meta
-    )
+def _from_store(message: Received) -> Received:
+    return replace(message, source=Source.STORE)
 
 
 class MemoryTransport(BaseTransport):
@@ -144,7 +149,8 @@ class MemoryTransport(BaseTransport):
         """Fetch messages by hash from the Store of the memory network."""
         await anyio.lowlevel.checkpoint()
         self._network.check(StoreUnavailable)
-        return [self._network.store[h] for h in hashes if h in self._network.store]
+        store = self._network.store
+        return [_from_store(store[h]) for h in hashes if h in store]
 
     async def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
         """Fetch messages by time from the Store of the memory network."""
@@ -155,7 +161,7 @@ class MemoryTransport(BaseTransport):
             key=lambda m: (m.timestamp_ns, m.message_hash),
         )
         for start in range(0, len(found), PAGE_SIZE):
-            yield found[start : start + PAGE_SIZE]
+            yield list(map(_from_store, found[start : start + PAGE_SIZE]))
 
     def arrive(self, received: Received) -> int:
         """Accept a message of the network. Return how many were not received yet."""

@@ -221,8 +221,17 @@ class PoolTransport(BaseTransport):
         while not self._arrived:
             if self._exit is None:
                 raise TransportError("the pool is not open")
-            if self._only is not None and self._only.open:
-                return await self._receive_single(self._only)
+            if (only := self._only) is not None and only.open:
+                if only.receive.failures:
+                    await anyio.sleep_until(only.receive.retry_at_s)
+                try:
+                    batch = await only.transport.receive()
+                except TransportError as error:
+                    only.receive.failed(error, self._retry_s)
+                    raise TransportError(f"no node answers: {error}") from error
+                if batch.gap or only.receive.failures:
+                    return self._of_single(only, batch)
+                return batch
             await self._came.wait()
         arrived = self._arrived.popleft()
         self._fetched.notify()
@@ -331,21 +340,13 @@ class PoolTransport(BaseTransport):
         else:
             await self._brought(node, batch)
 
-    async def _receive_single(self, node: Node) -> Batch:
-        """What the only node brings: no other can have brought it, or what it missed."""
-        away = node.receive
-        if away.failures:
-            await anyio.sleep_until(away.retry_at_s)
-        try:
-            batch = await node.transport.receive()
-        except TransportError as error:
-            away.failed(error, self._retry_s)
-            raise TransportError(f"no node answers: {error}") from error
+    def _of_single(self, node: Node, batch: Batch) -> Batch:
+        """Name the only node in a gap: no other can have brought what it missed."""
         gap = batch.gap
-        if away.failures:
-            gap = gap or f"the node was away: {away.error}"
+        if node.receive.failures:
+            gap = gap or f"the node was away: {node.receive.error}"
             node.looked()
-        return Batch(batch.messages, f"{node.address}: {gap}") if gap else batch
+        return Batch(batch.messages, f"{node.address}: {gap}")
 
     async def _failed(self, node: Node, error: TransportError) -> None:
         """Note that a node does not answer, and report it where no other does."""

@@ -210,14 +210,20 @@ class Observations:
         self.heard = 0
         """Other participants heard."""
         self._guard = CopyGuard()
+        self._measured_from: tuple[float, ...] = ()
+        self._measured = Measured(PRIOR_SCALE_MS, PRIOR_LOSS, 1)
 
     def measured(self) -> Measured:
         """Return the measurements for the functions of the control law."""
-        others = max(1, self.heard)
-        if others > 1:
-            others = round(others * self.crowd.factor)
-        loss = self.losses.share if others == 1 else self.losses.cautious
-        return Measured(self.delays.scale_ms, loss, others)
+        now = self.delays.scale_ms, self.losses.share, self.heard, self.crowd.factor
+        if now != self._measured_from:
+            others = max(1, self.heard)
+            if others > 1:
+                others = round(others * self.crowd.factor)
+            loss = self.losses.share if others == 1 else self.losses.cautious
+            self._measured_from = now
+            self._measured = Measured(self.delays.scale_ms, loss, others)
+        return self._measured
 
     def draw_ms(self, uniform: float) -> int:
         """Return the delay (ms) that a message of any participant may have."""

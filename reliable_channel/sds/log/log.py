@@ -187,7 +187,7 @@ class MessageLog:
     def since(self, key: LogKey, most: int) -> list[LogEntry]:
         """Return at most `most` entries in memory from a place in the log on, oldest first."""
         entries, order = self.entries, self._order
-        if most and entries and self._newest == key:  # nearly always it is the newest one that changed
+        if most and entries and self._newest == key:  # nearly always the newest one changed
             return [entries[key[1]]]
         return [entries[message_id] for _, message_id in islice(order.irange(key), most)]
 

@@ -171,6 +171,7 @@ def test_messages_have_no_filter_and_few_references() -> None:
     for message in net.messages(OutgoingKind.CONTENT) + net.messages(OutgoingKind.SYNC):
         assert message.bloom_filter is None
         assert len(message.causal_history) <= 2
+    assert not any(len(core.bloom_filter) for core in net.cores.values())
 
 
 @pytest.mark.conformance("AUTO-FILTER")

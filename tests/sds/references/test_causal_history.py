@@ -36,6 +36,13 @@ def test_the_newest_entries_oldest_first() -> None:
     assert bytes(tail(2, 0)[0].encoded()) == b""
 
 
+def test_a_log_that_was_restored_empty_has_no_history() -> None:
+    causal, log, _ = tail(9, 2)
+    causal.encoded()
+    log.restore([], [], [], None)
+    assert bytes(causal.encoded()) == b""
+
+
 def test_size_zero_is_none() -> None:
     assert bytes(tail(0, 4)[0].encoded()) == b""
 
