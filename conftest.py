@@ -15,7 +15,7 @@ os.environ["RELIABLE_CHANNEL_PLUGINS"] = "none"
 os.environ["RELIABLE_CHANNEL_TEST_PATIENCE_S"] = "600"
 
 settings.register_profile(
-    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "any machine", deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("any machine")
 

@@ -162,29 +162,28 @@ async def test_without_descriptors_it_accepts_again_later(
     assert "a fault of one request" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("host", "status"),
-    [
-        ("127.0.0.1:8080", 200),
-        ("[::1]:8080", 200),
-        ("10.1.2.3", 200),
-        ("localhost", 200),
-        ("bot", 200),
-        ("bot.example:9", 200),
-        ("evil.example", 403),
-        ("EVIL.example.:8080", 403),
-        ("127.0.0.1.evil.example", 403),
-    ],
-)
 @pytest.mark.parametrize("path", ["/livez", "/nowhere"])
-async def test_a_name_that_points_here_is_refused(host: str, status: int, path: str) -> None:
+async def test_a_name_that_points_here_is_refused(path: str) -> None:
+    statuses = {
+        "127.0.0.1:8080": 200,
+        "[::1]:8080": 200,
+        "10.1.2.3": 200,
+        "localhost": 200,
+        "bot": 200,
+        "bot.example:9": 200,
+        "evil.example": 403,
+        "EVIL.example.:8080": 403,
+        "127.0.0.1.evil.example": 403,
+    }
     async with anyio.create_task_group() as tasks:
         serve = partial(serve_health, Fixed(), port=0, allow_hosts=["bot.example"])
         port = await tasks.start(serve)
         async with httpx.AsyncClient(trust_env=False) as client:
-            got = await client.get(f"http://127.0.0.1:{port}{path}", headers={"Host": host})
-        assert got.status_code == (404 if status == 200 and path != "/livez" else status)
-        assert "alice" not in got.text or status == 200
+            for host, status in statuses.items():
+                got = await client.get(f"http://127.0.0.1:{port}{path}", headers={"Host": host})
+                expected = 404 if status == 200 and path != "/livez" else status
+                assert got.status_code == expected, host
+                assert "alice" not in got.text or status == 200
         tasks.cancel_scope.cancel()
 
 

@@ -32,8 +32,15 @@ print(run(main, backend=sys.argv[3]))
 """
 
 
-@pytest.mark.parametrize("backend", ["asyncio", "trio"])
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    ("backend", "number"),
+    [
+        ("asyncio", signal.SIGTERM),
+        ("trio", signal.SIGINT),
+        pytest.param("asyncio", signal.SIGINT, marks=pytest.mark.slow),
+        pytest.param("trio", signal.SIGTERM, marks=pytest.mark.slow),
+    ],
+)
 def test_a_signal_closes_the_channels_of_a_program(
     backend: str, number: signal.Signals, tmp_path: Path
 ) -> None:

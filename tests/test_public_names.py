@@ -127,7 +127,8 @@ def test_no_signature_names_the_http_library() -> None:
     found = {
         str(file.relative_to(ROOT)): annotation
         for file in public
-        for annotation in annotations(ast.parse(file.read_text(encoding="utf-8")))
+        if "httpx" in (source := file.read_text(encoding="utf-8"))
+        for annotation in annotations(ast.parse(source))
         if "httpx" in annotation
     }
     assert len(public) > 500 and found == {}

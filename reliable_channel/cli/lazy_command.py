@@ -1,6 +1,7 @@
 """Commands whose module is loaded when the command is run or completed. The help of the program
 needs only the names of the commands."""
 
+import gc
 from importlib import import_module
 from typing import Any
 
@@ -31,7 +32,12 @@ def loaded_command(name: str, module: str) -> TyperCommand:
     """Return the command with a name that a module registers."""
     own = typer.Typer(rich_markup_mode=None)
     own.callback()(lambda: None)  # a group also of a single command
-    import_module(module).register(own)
+    gc.disable()  # it would look through each module again and again: a tenth of a command's start
+    try:
+        import_module(module).register(own)
+    finally:
+        gc.freeze()
+        gc.enable()
     group: Any = typer.main.get_command(own)
     command: TyperCommand = group.commands[name]
     command.params += log_options()

@@ -37,17 +37,6 @@ print(*codes)
 CHANNEL: Final = ("--node", "memory://x", "--sender-id", "alice", "--state", "memory:")
 
 
-@pytest.fixture(scope="session")
-def locales(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of locales that are not UTF-8."""
-    folder = tmp_path_factory.mktemp("locales")
-    for name, (language, charset) in LOCALES.items():
-        command = ("localedef", "-i", language, "-f", charset, str(folder / name))
-        if subprocess.run(command, capture_output=True, check=False).returncode:
-            pytest.skip(f"localedef cannot make {name}")
-    return folder
-
-
 def shell(script: str, environment: Mapping[str, str] = {}) -> "subprocess.CompletedProcess[bytes]":
     """Run a script in which `$RC` is the command line."""
     inherited = {**os.environ, "RC": " ".join(PROGRAM), "PYTHONWARNINGS": "error"}
@@ -56,10 +45,15 @@ def shell(script: str, environment: Mapping[str, str] = {}) -> "subprocess.Compl
     )
 
 
-@pytest.mark.parametrize("locale", ["zh_CN.GBK", *slow("en_US.ISO-8859-1", "C")])
-def test_commands_work_in_every_locale(locale: str, locales: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("locale", ["en_US.ISO-8859-1", *slow("zh_CN.GBK", "C")])
+def test_commands_work_in_every_locale(locale: str, tmp_path: Path) -> None:
     """A process for each locale, forked for each command, as starting one costs more than both."""
-    environment = {**os.environ, "LOCPATH": str(locales), "LC_ALL": locale}
+    if locale in LOCALES:
+        language, charset = LOCALES[locale]
+        command = ("localedef", "-i", language, "-f", charset, str(tmp_path / locale))
+        if subprocess.run(command, capture_output=True, check=False).returncode:
+            pytest.skip(f"localedef cannot make {locale}")
+    environment = {**os.environ, "LOCPATH": str(tmp_path), "LC_ALL": locale}
     send: list[str | bytes] = ["send", "h\u00e9llo \U0001f389".encode(), *CHANNEL]
     words: list[str | bytes] = [*send, "+", "doctor", *CHANNEL, "+", "send", "--help-all"]
     done = subprocess.run(

@@ -23,10 +23,8 @@ CHANNEL = ("--sender-id", "alice", "--node", "memory://forked")
 @pytest.mark.parametrize(
     ("arguments", "status"),
     [
-        (["--version"], 0),
         (["chat", "--help-all"], 0),
         (["send", "--state", "nonsense", *CHANNEL, "hé"], 2),
-        (["doctor", *CHANNEL, "--config", "missing.toml"], 4),
     ],
 )
 def test_it_prints_and_ends_as_a_new_process(

@@ -1,5 +1,6 @@
 """Help and completion load no more of a command than they show."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -49,6 +50,7 @@ def test_the_list_has_the_first_paragraph_of_a_commands_own_help(
     name: str, module: str, text: str
 ) -> None:
     help_text = loaded_command(name, module).help or ""
+    assert gc.isenabled()
     assert " ".join(help_text.split("\n\n")[0].split()) == text
 
 

@@ -6,6 +6,7 @@ import shlex
 import signal
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -58,6 +59,7 @@ def stages() -> set[str]:
     return set(made_by((ROOT / ".ci" / "run").read_text()))
 
 
+@cache
 def output(*arguments: str) -> str:
     done = subprocess.run(
         [*MAKE, *arguments], cwd=ROOT, env=ENVIRONMENT, capture_output=True, text=True

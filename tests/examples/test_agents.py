@@ -1,22 +1,35 @@
 """Five agents with MCP over a channel: 30 % loss, each killed once, nothing lost, nothing twice."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Callable
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
-from mcp import Client
 
-from examples.agents.agent import INSTRUCTIONS, make_server
 from pytest_reliable_channel.channels import Channels, Participant
+from reliable_channel import ReliableChannel
 from tests.slow import slow
+
+if TYPE_CHECKING:
+    from mcp import Client
 
 pytestmark = pytest.mark.anyio
 NAMES = ("ann", "ben", "cid", "dot", "eva")
-EACH = 6
+EACH = 4
 """Messages and questions of each agent."""
+
+
+def client_of(channel: ReliableChannel) -> Client:
+    """Import mcp here, because it takes a second, and each worker imports this module."""
+    from mcp import Client
+
+    from examples.agents.agent import make_server
+
+    return Client(make_server(channel))
 
 
 class Mind:
@@ -82,7 +95,7 @@ async def test_five_agents_lose_nothing_and_double_nothing(
 
     async def live(mind: Mind, for_s: float) -> None:
         """Use the tools for some time, or until all is done."""
-        async with Client(make_server(mind.participant.channel)) as client:
+        async with client_of(mind.participant.channel) as client:
             async with anyio.create_task_group() as tasks:
                 for task in (mind.speak, mind.listen, mind.wonder, mind.reply):
                     tasks.start_soon(task, client)
@@ -115,7 +128,9 @@ async def test_five_agents_lose_nothing_and_double_nothing(
 
 async def test_the_tools_are_described_and_history_is_in_order(channels: Channels) -> None:
     ann, ben = await channels.open("ann", "ben", preset="auto")
-    async with Client(make_server(ann.channel)) as client:
+    from examples.agents.agent import INSTRUCTIONS
+
+    async with client_of(ann.channel) as client:
         tools = (await client.list_tools()).tools
         assert [tool.name for tool in tools if not tool.description] == []
         for tool in tools:

@@ -66,8 +66,11 @@ def test_it_is_listed_with_where_it_came_from(site: Path, tmp_path: Path) -> Non
 
 
 def test_it_observes_and_its_command_counts(site: Path, tmp_path: Path) -> None:
-    output, _ = run(site, tmp_path, "-c", OBSERVED)
+    """And what a trace shows of its calls."""
+    output, traced = run(site, tmp_path, "-c", OBSERVED, RELIABLE_CHANNEL_TRACE_PLUGINS="1")
     assert output == "3\n"
+    assert traced.count("plugin 'tally': observer 'tally'(event=SendingMessage(") == 3
+    assert "plugin 'built in': transport 'memory'(url='memory://tally'" in traced
     output, _ = run(site, tmp_path, "-m", "reliable_channel", "tally", "alice.jsonl")
     assert "3 sending_message" in output.splitlines()
 
@@ -75,12 +78,6 @@ def test_it_observes_and_its_command_counts(site: Path, tmp_path: Path) -> None:
 def test_left_out_it_does_nothing(site: Path, tmp_path: Path) -> None:
     output, _ = run(site, tmp_path, "-c", OBSERVED, RELIABLE_CHANNEL_PLUGINS="none")
     assert output == "0\n"
-
-
-def test_its_calls_can_be_seen(site: Path, tmp_path: Path) -> None:
-    _, traced = run(site, tmp_path, "-c", OBSERVED, RELIABLE_CHANNEL_TRACE_PLUGINS="1")
-    assert traced.count("plugin 'tally': observer 'tally'(event=SendingMessage(") == 3
-    assert "plugin 'built in': transport 'memory'(url='memory://tally'" in traced
 
 
 def test_the_page_has_it_line_by_line_in_forty() -> None:

@@ -69,7 +69,7 @@ def tell(story: Story) -> World:
     return world
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=20, deadline=None, derandomize=True)
 @given(stories())
 def test_all_end_with_the_same_log(story: Story) -> None:
     note(f"seed {story.seed}")

@@ -58,7 +58,7 @@ def test_many_who_miss_the_same_message_ask_about_once() -> None:
     assert len(repairs(world)) <= 2
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, 2])
 def test_without_sync_messages_own_messages_carry_the_requests_of_a_silent_participant(
     seed: int,
 ) -> None:

@@ -361,7 +361,7 @@ def test_a_log_on_disk_is_bounded_in_bytes_too() -> None:
     limits = CoreLimits(log_window_entries=50, log_bytes=BLOCK_ENTRIES * 2 * len(large))
     kept = Kept("alice", limits=limits)
     core = kept.begin()
-    for number in range(4 * BLOCK_ENTRIES):
+    for number in range(3 * BLOCK_ENTRIES):
         core.receive(forge(f"m{number}", lamport=NOW_MS + number, content=large), NOW_MS)
         if number % 500 == 499:
             kept.write(core)

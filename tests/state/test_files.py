@@ -202,6 +202,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(("umount", "--lazy", disk), check=True)
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # files know no event loop
 async def test_pruning_gives_space_back_on_a_disk_with_no_room_for_a_second_file(
     small_disk: Path,
 ) -> None:

@@ -208,7 +208,7 @@ async def test_what_cannot_be_revived_is_tried_ever_more_rarely(virtual_time: No
         it.connect(node.node)
         await way.open()
         failures = set()
-        for number in range(360):
+        for number in range(180):
             await silence(node, None)  # again and again
             envelope = way.envelope(b"%d" % number, timestamp_ns=now_ns(), ephemeral=True)
             await way.publish(envelope)
@@ -217,7 +217,7 @@ async def test_what_cannot_be_revived_is_tried_ever_more_rarely(virtual_time: No
             except TransportError as error:
                 if "deaf" in str(error):
                     failures.add(str(error))
-            await anyio.sleep(10)
+            await anyio.sleep(20)
         assert 5 <= len(failures) <= 10  # after 15, 30, 60 … 600 s, in an hour
         assert it.asked("DELETE", "/relay") == len(failures)
         await way.aclose()

@@ -34,7 +34,7 @@ def on_page(setting: str) -> dict[str, str]:
     return {row[0]: row[column] for row in rows if row[column] != EMPTY}
 
 
-@pytest.mark.parametrize("setting", ["group", *slow(*[s for s in SETTINGS if s != "group"])])
+@pytest.mark.parametrize("setting", ["two", *slow(*sorted(SETTINGS.keys() - {"two"}))])
 def test_the_page_has_what_is_found_of_each_fault(
     sources: Sources, tmp_path: Path, setting: str
 ) -> None:
@@ -73,13 +73,13 @@ def test_a_live_audit_finds_the_same(sources: Sources, tmp_path: Path, fault: st
 
 
 def test_a_healthy_group_has_no_finding_whenever_it_is_collected(tmp_path: Path) -> None:
-    """At 100 moments of a run with losses that are repaired, and followed live. With 10 s for a
-    repair 41 of them have a finding."""
+    """At 25 moments of a run with losses that are repaired, and followed live. With 10 s for a
+    repair 10 of them have a finding."""
     simulated.run(3, tmp_path / "whole")
     whole = read(tmp_path / "whole")
     times = sorted(line["at_ms"] for lines in whole.values() for line in lines)
-    for moment in range(1, 101):
-        end_ms = times[len(times) * moment // 101]
+    for moment in range(1, 26):
+        end_ms = times[len(times) * moment // 26]
         write(
             tmp_path / "cut",
             {name: [x for x in lines if x["at_ms"] <= end_ms] for name, lines in whole.items()},
@@ -94,14 +94,14 @@ def test_a_live_finding_is_taken_back_if_the_message_was_late(tmp_path: Path) ->
     growing = Growing(tmp_path / "whole", tmp_path / "live")
     reports: list[dict[str, object]] = []
     with live(tmp_path, tmp_path / "live", settle_ms=1_000) as judge:
-        for now_ms in growing.steps(400):
+        for now_ms in growing.steps(100):
             reports += judge.step(now_ms)
     found = sorted(str(each["id"]) for each in reports if each["kind"] == "finding")
     assert found
     assert found == sorted(str(each["id"]) for each in reports if each["kind"] == "withdrawn")
 
 
-@pytest.mark.parametrize("seed", [9000, 9001, 9005, 9016, 9020, 9021, 9023, 9024])
+@pytest.mark.parametrize("seed", [9005, 9016, 9020, 9024])
 def test_of_any_simulated_group_it_finds_what_the_ledger_has(tmp_path: Path, seed: int) -> None:
     """With all faults that the simulator draws: hostile members, wrong clocks, nine in ten lost."""
     scenario = draw_scenario(seed)

@@ -13,7 +13,7 @@ from reliable_channel_svs.tlv import elements, encode, encode_integer, encode_nu
 components = st.builds(
     encode, st.integers(3, 0xFFFF), st.binary(max_size=300) | st.binary(min_size=250, max_size=260)
 )
-names = st.builds(Name, st.lists(components, max_size=5).map(tuple))
+names = st.builds(Name, st.lists(components, max_size=3).map(tuple))
 numbers = st.integers(0, 2**64 - 1)
 vectors = st.builds(
     StateVector, st.dictionaries(names, st.dictionaries(numbers, numbers, max_size=3), max_size=4)

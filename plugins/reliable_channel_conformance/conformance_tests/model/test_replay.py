@@ -25,7 +25,7 @@ GROUPS = {
 
 @pytest.mark.parametrize("name", GROUPS)
 def test_the_core_walks_with_the_model(name: str) -> None:
-    for seed in range(25):
+    for seed in range(10):
         Player(GROUPS[name]).replay(walk(GROUPS[name], Random(seed)))
 
 

@@ -55,7 +55,7 @@ def measured(cell: Cell) -> Measures:
 # -- promises --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scenario", ["1:1", "group", *slow("community")])
+@pytest.mark.parametrize("scenario", slow("1:1", "group", "community"))
 @pytest.mark.parametrize("variant", KEPT)
 def test_everything_reaches_everybody_once(variant: str, scenario: str) -> None:
     participants = 2 if scenario == "1:1" else 5

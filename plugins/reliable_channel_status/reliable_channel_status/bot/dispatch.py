@@ -45,7 +45,7 @@ from .events import (
 )
 from .failures import Call, Isolation
 from .handlers import EventHandler, Handlers, Kind
-from .inbox import Arrival, Inbox
+from .inbox import Arrival, Inbox, clock_ms
 from .limits import Buckets, Pair
 from .options import BotOptions
 from .session import Session
@@ -118,7 +118,8 @@ class Dispatcher:
                 await self._isolation.run(name, call, turn)
             self._keep_membership(arrival)
             self._caller.keep(fingerprint)
-            self._session.memory.handled(fingerprint, arrival.clock_ms)
+            # Not `arrival.clock_ms`: Store returns a message from a fast clock until its own time.
+            self._session.memory.handled(fingerprint, clock_ms(arrival.received))
             self._session.settled(arrival.received)
         finally:
             self._caller.drop(fingerprint)

@@ -145,12 +145,13 @@ class BotMemory:
         return fingerprint in self._handled
 
     def handled(self, fingerprint: bytes, clock: int) -> None:
-        """Note that all functions for an event have ended."""
+        """Note that all functions for an event with a clock (ms) have ended."""
         self._handled[fingerprint] = clock
         self._recorder.put(_HANDLED, fingerprint, clock)
         if len(self._handled) > HANDLED:
             oldest = next(iter(self._handled))
-            self._time("forgot", max(self._times.get("forgot", 0), self._handled[oldest] + 1))
+            oldest_ms = min(self._handled[oldest], self.heard_ms)  # a fast clock refuses no other
+            self._time("forgot", max(self._times.get("forgot", 0), oldest_ms + 1))
             self._forget(oldest)
         self._write()
 

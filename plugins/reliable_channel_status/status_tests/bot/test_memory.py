@@ -253,6 +253,15 @@ def test_a_state_belongs_to_one_bot() -> None:
     assert isinstance(error.value, StateError)
 
 
+def test_a_fast_clock_that_is_forgotten_refuses_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("reliable_channel_status.bot.memory.HANDLED", 1)
+    memory = BotMemory(MemoryStateStore(), ALICE.public_key, 1_000)
+    memory.heard_until(2_000)
+    memory.handled(b"fast", 1_800_000)
+    memory.handled(b"another", 2_000)
+    assert memory.answers_since_ms == 2_001
+
+
 def test_memory_is_bounded_and_what_is_forgotten_is_not_answered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -263,6 +272,7 @@ def test_memory_is_bounded_and_what_is_forgotten_is_not_answered(
     store = MemoryStateStore()
     memory = BotMemory(store, ALICE.public_key, 1_000)
     for clock in range(2_000, 2_005):
+        memory.heard_until(clock)
         memory.handled(bytes([clock % 256]), clock)
     assert memory.answers_since_ms == 2_002
     again = BotMemory(store, ALICE.public_key, 9_000)

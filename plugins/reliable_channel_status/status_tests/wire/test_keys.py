@@ -18,6 +18,7 @@ from reliable_channel_status import (
     PrivateKey,
     PublicKey,
     SymmetricKey,
+    key_file,
     needs_passphrase,
     read_key,
     recover,
@@ -29,6 +30,12 @@ from status_tests.world import ALICE, BOB
 
 SECRET = bytes(range(1, 33))
 ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
+
+
+@pytest.fixture
+def cheap_scrypt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passphrases that a computer need not be slow to try."""
+    monkeypatch.setattr(key_file, "SCRYPT_COST", 2)
 
 
 @pytest.mark.parametrize("key", [PrivateKey(SECRET), SymmetricKey(SECRET)])
@@ -125,6 +132,7 @@ def test_a_key_file_is_its_owners_alone(tmp_path: Path, passphrase: str | None) 
     assert read_key(path, passphrase).public_key == ALICE.public_key
 
 
+@pytest.mark.usefixtures("cheap_scrypt")
 def test_a_wrong_passphrase_is_told(tmp_path: Path) -> None:
     path = tmp_path / "bot.key"
     write_key(path, ALICE, "correct horse")
@@ -138,6 +146,7 @@ def test_a_wrong_passphrase_is_told(tmp_path: Path) -> None:
     assert not (tmp_path / "other").exists()
 
 
+@pytest.mark.usefixtures("cheap_scrypt")
 def test_a_changed_public_key_is_told(tmp_path: Path) -> None:
     for passphrase, reason in ((None, "does not belong to the private key"), ("p", "was changed")):
         path = tmp_path / f"{passphrase}.key"
@@ -178,6 +187,7 @@ def test_a_key_that_others_may_read_is_not_used(tmp_path: Path) -> None:
     assert not needs_passphrase(tmp_path / "none")
 
 
+@pytest.mark.usefixtures("cheap_scrypt")
 def test_the_command_makes_a_key_and_tells_the_public_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import fields, is_dataclass, replace
 from enum import IntEnum
+from functools import cache
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -40,6 +41,7 @@ NUMBERS = {"position": st.integers(-(2**31), 2**31 - 1), "pack": st.integers(-5,
 LONG = {"clock", "timestamp", "duration_ms", "archive_magnetlink_clock"}
 
 
+@cache
 def values(hint: Any, name: str) -> st.SearchStrategy[Any]:
     """Anything that a field may hold."""
     if name == UNKNOWN:
@@ -60,9 +62,12 @@ def values(hint: Any, name: str) -> st.SearchStrategy[Any]:
     return {bool: st.booleans(), str: TEXTS, bytes: st.binary(max_size=8)}[hint]
 
 
+hints_of = cache(get_type_hints)
+
+
 @st.composite
 def made(draw: st.DrawFn, kind: Any) -> Any:
-    hints = get_type_hints(kind)
+    hints = hints_of(kind)
     content = {name: draw(values(hint, name)) for name, hint in hints.items()}
     if kind is ChatMessage:
         one_of = ("sticker", "image", "audio", "community", "bridge_message")

@@ -121,7 +121,7 @@ class World:
 
 
 @pytest.mark.parametrize("loss", [0.0, 0.1, 0.3, 0.5])
-@pytest.mark.parametrize("seed", [0, 1, *slow(2, 3, 4)])
+@pytest.mark.parametrize("seed", [0, *slow(1, 2)])
 def test_all_end_with_the_same_log(loss: float, seed: int) -> None:
     world = World(loss=loss, seed=seed)
     names = [f"node-{n}" for n in range(6)]

@@ -336,7 +336,7 @@ async def test_a_query_that_passes_over_everything(monkeypatch: pytest.MonkeyPat
         assert node.archive is not None and node.archive.problem is None
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2, *slow(*range(3, 8))])
+@pytest.mark.parametrize("seed", [0, *slow(1, 2)])
 async def test_connections_that_break_off_anywhere(seed: int) -> None:
     """Peers that reset, close and vanish at random places: nothing of them is left."""
     choice = random.Random(seed)

@@ -263,7 +263,7 @@ def test_what_is_missing_without_the_extra() -> None:
     assert told.stdout.count("pip install 'reliable-channel[libp2p]'") == 2
 
 
-@pytest.mark.parametrize("count", [30, *slow(100)])
+@pytest.mark.parametrize("count", [20, *slow(100)])
 async def test_a_crowd_of_nodes_has_every_message(count: int) -> None:
     """Each knows two that came before it; all on this machine, in virtual time."""
     async with AsyncExitStack() as stack:
