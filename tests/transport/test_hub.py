@@ -7,6 +7,7 @@ import pytest
 
 from reliable_channel import ChannelHub, ChannelUnavailable, MessageReceived, ReliableChannel
 from reliable_channel._contracts.encryption import EncryptionPair
+from reliable_channel.channel import CLOSE_TIMEOUT_S, ClosingLimit
 from reliable_channel.diagnostics import NodeHealthChanged, TransportDegraded
 from reliable_channel.errors import ChannelClosed
 from reliable_channel.hub import channel_of
@@ -233,6 +234,25 @@ async def test_a_hub_over_several_nodes_loses_nothing_where_one_is_killed() -> N
             await told.until(lambda: states(told, "http://0")[-1:] == ["unsubscribed"])  # noqa: B023
         assert [it.asked("POST", "/subscriptions") for it in lines] == [1, 2]
         assert not any(told.of(TransportDegraded) for told in heard)
+
+
+async def test_a_hub_without_its_node_waits_once_at_closing(virtual_time: None) -> None:
+    async with joined(1) as (line,), AsyncExitStack() as stack:
+        hub = await stack.enter_async_context(
+            Hub(lambda _: PoolTransport([over(line)]), channel_of)
+        )
+        limit, opened = ClosingLimit(), await stack.enter_async_context(AsyncExitStack())
+        bots = [through(hub, "topic", f"room {number}", "bot") for number in range(10)]
+        for bot in bots:
+            bot._closing_limit = limit  # noqa: SLF001 - as ChannelHub does
+        heard = [await opened.enter_async_context(listening(bot)) for bot in bots]
+        line.connect(None)
+        for bot, told in zip(bots, heard, strict=True):
+            await told.first(TransportDegraded)
+            await bot.send(b"in vain")
+        begun_s = anyio.current_time()
+        await opened.aclose()
+        assert CLOSE_TIMEOUT_S <= anyio.current_time() - begun_s < 2 * CLOSE_TIMEOUT_S
 
 
 class TestOverHttp:
