@@ -244,7 +244,7 @@ async def test_a_hub_without_its_node_waits_once_at_closing(virtual_time: None) 
         limit, opened = ClosingLimit(), await stack.enter_async_context(AsyncExitStack())
         bots = [through(hub, "topic", f"room {number}", "bot") for number in range(10)]
         for bot in bots:
-            bot._closing_limit = limit  # noqa: SLF001 - as ChannelHub does
+            bot.closing_limit = limit  # as ChannelHub does
         heard = [await opened.enter_async_context(listening(bot)) for bot in bots]
         line.connect(None)
         for bot, told in zip(bots, heard, strict=True):
