@@ -228,7 +228,7 @@ class ReliableChannel(TypedChannel[bytes]):
         self._block: anyio.CancelScope | None = None
         self._log_failures: Failures = {}
         """Shared by the channels of a hub, so that a node that is away is one warning."""
-        self.closing_limit = ClosingLimit()
+        self._closing_limit = ClosingLimit()
         """Time limit at closing, which the channels of a hub share."""
         self._ends_block = True
         """True if an error inside the channel cancels the block of `async with`."""
@@ -387,7 +387,7 @@ class ReliableChannel(TypedChannel[bytes]):
                 yield
             finally:
                 if not tasks.cancel_scope.cancel_called:  # which a task that failed has done
-                    await self.closing_limit.drain(runtime)
+                    await self._closing_limit.drain(runtime)
                 self._is_open = False
 
     async def aclose(self) -> None:

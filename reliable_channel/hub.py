@@ -143,7 +143,7 @@ class ChannelHub:
             **keywords,
         )
         channel._log_failures = self._log_failures
-        channel.closing_limit = self._closing_limit
+        channel._closing_limit = self._closing_limit
         channel._ends_block = False  # blocks of a hub's channels may be left in any order
         channel.invited_node = self._nodes
         self._profiles[channel.options.profile.name] = channel.options.profile

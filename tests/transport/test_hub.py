@@ -7,7 +7,7 @@ import pytest
 
 from reliable_channel import ChannelHub, ChannelUnavailable, MessageReceived, ReliableChannel
 from reliable_channel._contracts.encryption import EncryptionPair
-from reliable_channel.channel import CLOSE_TIMEOUT_S, ClosingLimit
+from reliable_channel.channel import CLOSE_TIMEOUT_S
 from reliable_channel.diagnostics import NodeHealthChanged, TransportDegraded
 from reliable_channel.errors import ChannelClosed
 from reliable_channel.hub import channel_of
@@ -236,31 +236,29 @@ async def test_a_hub_over_several_nodes_loses_nothing_where_one_is_killed() -> N
         assert not any(told.of(TransportDegraded) for told in heard)
 
 
-async def test_a_hub_without_its_node_waits_once_at_closing(virtual_time: None) -> None:
-    async with joined(1) as (line,), AsyncExitStack() as stack:
-        hub = await stack.enter_async_context(
-            Hub(lambda _: PoolTransport([over(line)]), channel_of)
-        )
-        limit, opened = ClosingLimit(), await stack.enter_async_context(AsyncExitStack())
-        bots = [through(hub, "topic", f"room {number}", "bot") for number in range(10)]
-        for bot in bots:
-            bot.closing_limit = limit  # as ChannelHub does
-        heard = [await opened.enter_async_context(listening(bot)) for bot in bots]
-        line.connect(None)
-        for bot, told in zip(bots, heard, strict=True):
-            await told.first(TransportDegraded)
-            await bot.send(b"in vain")
-        begun_s = anyio.current_time()
-        await opened.aclose()
-        assert CLOSE_TIMEOUT_S <= anyio.current_time() - begun_s < 2 * CLOSE_TIMEOUT_S
-
-
 class TestOverHttp:
     """Nodes on real ports, which are what `ChannelHub` takes."""
 
     @pytest.fixture
     def anyio_backend(self) -> str:
         return "asyncio"  # uvicorn knows no other
+
+    async def test_closing_waits_once_for_a_node_that_is_away(self) -> None:
+        async with AsyncExitStack() as stack:
+            node = await stack.enter_async_context(
+                served(await stack.enter_async_context(EmbeddedNode()))
+            )
+            hub = await stack.enter_async_context(ChannelHub(node.url))
+            opened = await stack.enter_async_context(AsyncExitStack())
+            rooms = [hub.channel(channel_id=f"room {n}", sender_id="bot") for n in range(20)]
+            heard = [await opened.enter_async_context(listening(room)) for room in rooms]
+            node.kill()
+            for room, told in zip(rooms, heard, strict=True):
+                await told.first(TransportDegraded)
+                await room.send(b"in vain")
+            begun_s = anyio.current_time()
+            await opened.aclose()
+            assert anyio.current_time() - begun_s < len(rooms) / 2 * CLOSE_TIMEOUT_S
 
     async def test_a_node_that_goes_is_one_warning(self, caplog: pytest.LogCaptureFixture) -> None:
         async with AsyncExitStack() as stack:
