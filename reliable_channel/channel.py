@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from functools import partial
+from math import inf
 from pathlib import Path
 from random import Random
 from secrets import randbits
@@ -71,6 +72,26 @@ from .transport.settings import WakuSettings
 _log: Final = logging.getLogger("reliable_channel")
 CLOSE_TIMEOUT_S: Final = 2.0
 """Time (s) in which the transport must accept the last messages when a channel closes."""
+
+
+class ClosingLimit:
+    """Time limit for the last messages of channels through the same nodes.
+
+    After one channel has waited in vain, the next ones do not wait for nodes that are away.
+    Otherwise a thousand channels would need half an hour to close.
+    """
+
+    def __init__(self) -> None:
+        self._gave_up_s = -inf
+
+    async def drain(self, runtime: Runtime) -> None:
+        """Wait for the last messages of a channel, within the limit."""
+        has_waited = anyio.current_time() - self._gave_up_s < CLOSE_TIMEOUT_S
+        limit_s = 0.0 if has_waited and runtime.is_cut_off else CLOSE_TIMEOUT_S
+        with anyio.move_on_after(limit_s, shield=True) as scope:
+            await runtime.drained()
+        if scope.cancelled_caught:
+            self._gave_up_s = anyio.current_time()
 
 
 _blocks: Final[dict[int, list["ReliableChannel"]]] = {}
@@ -207,6 +228,8 @@ class ReliableChannel(TypedChannel[bytes]):
         self._block: anyio.CancelScope | None = None
         self._log_failures: Failures = {}
         """Shared by the channels of a hub, so that a node that is away is one warning."""
+        self._closing_limit = ClosingLimit()
+        """Time limit at closing, which the channels of a hub share."""
         self._ends_block = True
         """True if an error inside the channel cancels the block of `async with`."""
 
@@ -364,8 +387,7 @@ class ReliableChannel(TypedChannel[bytes]):
                 yield
             finally:
                 if not tasks.cancel_scope.cancel_called:  # which a task that failed has done
-                    with anyio.move_on_after(CLOSE_TIMEOUT_S, shield=True):
-                        await runtime.drained()
+                    await self._closing_limit.drain(runtime)
                 self._is_open = False
 
     async def aclose(self) -> None:

@@ -11,7 +11,7 @@ import anyio
 
 from ._contracts.encryption import Encryption
 from ._contracts.signing import Signing
-from .channel import ReliableChannel
+from .channel import ClosingLimit, ReliableChannel
 from .options import ChannelOptions, OptionValues, PresetName, Service
 from .runtime import Failures
 from .sds.profile import PROFILES, WireProfile
@@ -110,6 +110,7 @@ class ChannelHub:
         self._profiles = dict(PROFILES)
         self._channels = WeakSet[ReliableChannel]()
         self._log_failures: Failures = {}
+        self._closing_limit = ClosingLimit()
         self._hub = Hub(self._connect, lambda data: channel_of(data, self._profiles.values()))
 
     def channel(
@@ -142,6 +143,7 @@ class ChannelHub:
             **keywords,
         )
         channel._log_failures = self._log_failures
+        channel._closing_limit = self._closing_limit
         channel._ends_block = False  # blocks of a hub's channels may be left in any order
         channel.invited_node = self._nodes
         self._profiles[channel.options.profile.name] = channel.options.profile

@@ -211,6 +211,12 @@ class Runtime:
         while len(outbox) > outbox.in_hand or self._publisher.is_awaited:
             await self._driver.drained.wait()
 
+    @property
+    def is_cut_off(self) -> bool:
+        """True if no node is connected."""
+        nodes = self._transport.nodes()
+        return bool(nodes) and all(node.is_away for node in nodes)
+
     async def flush(self) -> None:
         """Write all waiting data to the state, even if the store failed a moment ago."""
         if self._writer is not None:

@@ -271,8 +271,9 @@ class SdsOptions:
     sync_min_interval_ms: Annotated[
         int,
         Bound(0),
-        Doc("""Interval in which the whole channel sends about one sync message. 0 sends none. That
-        is the default of `nim`, because nim-sds treats sync messages as content."""),
+        Doc("""Interval in which the whole channel sends about one sync message. A participant that
+        hears no other sends one in 2, 4 and then 8 intervals. 0 sends none. That is the default of
+        `nim`, because nim-sds treats sync messages as content."""),
     ] = 30_000
     sync_schedule: Annotated[
         SyncScheduleName,

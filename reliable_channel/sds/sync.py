@@ -138,7 +138,7 @@ class SyncTimer:
     carry the roots by which participants compare their logs. Without the limit, a busy channel or a
     participant that always asks would prevent syncs.
 
-    A participant that hears nobody waits longer after each own sync, so that a thousand deserted
+    A participant that hears no other waits longer after each own sync, so that a thousand deserted
     channels cost little.
     """
 

@@ -7,6 +7,7 @@ import pytest
 
 from reliable_channel import ChannelHub, ChannelUnavailable, MessageReceived, ReliableChannel
 from reliable_channel._contracts.encryption import EncryptionPair
+from reliable_channel.channel import CLOSE_TIMEOUT_S
 from reliable_channel.diagnostics import NodeHealthChanged, TransportDegraded
 from reliable_channel.errors import ChannelClosed
 from reliable_channel.hub import channel_of
@@ -241,6 +242,23 @@ class TestOverHttp:
     @pytest.fixture
     def anyio_backend(self) -> str:
         return "asyncio"  # uvicorn knows no other
+
+    async def test_closing_waits_once_for_a_node_that_is_away(self) -> None:
+        async with AsyncExitStack() as stack:
+            node = await stack.enter_async_context(
+                served(await stack.enter_async_context(EmbeddedNode()))
+            )
+            hub = await stack.enter_async_context(ChannelHub(node.url))
+            opened = await stack.enter_async_context(AsyncExitStack())
+            rooms = [hub.channel(channel_id=f"room {n}", sender_id="bot") for n in range(20)]
+            heard = [await opened.enter_async_context(listening(room)) for room in rooms]
+            node.kill()
+            for room, told in zip(rooms, heard, strict=True):
+                await told.first(TransportDegraded)
+                await room.send(b"in vain")
+            begun_s = anyio.current_time()
+            await opened.aclose()
+            assert anyio.current_time() - begun_s < len(rooms) / 2 * CLOSE_TIMEOUT_S
 
     async def test_a_node_that_goes_is_one_warning(self, caplog: pytest.LogCaptureFixture) -> None:
         async with AsyncExitStack() as stack:
