@@ -178,6 +178,9 @@ class HubNode:
         self._looked = Notifier()
         self._unanswered = 0
         """Looks in a row that the node did not answer."""
+        self.away = ""
+        """Why no connection to the node can be made, until a look succeeds. A thousand channels
+        that all try to connect would keep the program busy."""
 
     async def run(self) -> None:
         """Read each lane when a read is due, and end unused subscriptions, until cancelled."""
@@ -298,7 +301,7 @@ class HubNode:
             return
         finally:
             self._looked.notify()
-        self._unanswered = 0
+        self._unanswered, self.away = 0, ""
         if lane.failures:
             lane.failures = 0
             for reader in lane.readers:
@@ -312,6 +315,7 @@ class HubNode:
         if isinstance(error, NodeUnreachable):
             self._unanswered += 1
             is_away = self._unanswered > 1 or not error.timed_out
+            self.away = "" if error.sent else str(error)
         # A node that is away fails all lanes at once, because their looks come in turns.
         for each in self._lanes.values() if is_away else (lane,):
             each.failures += 1

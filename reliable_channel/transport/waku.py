@@ -142,6 +142,8 @@ class WakuTransport(OnTopic):
 
     async def publish(self, envelope: Envelope) -> None:
         """Publish an envelope by relay or by light push."""
+        if self._shared is not None and self._shared.away:
+            raise TransportError(self._shared.away)
         message = self._topic.message(envelope)
         self._watchdog.publishing(envelope.message_hash)
         self._relay_peers.publishing(envelope.message_hash, self._monotonic())

@@ -174,6 +174,28 @@ async def test_a_node_that_restarts_is_one_failure_of_each_topic(virtual_time: N
         await until(lambda: all("after" in listening(n) for n in range(len(TOPICS))), 60)
 
 
+async def test_only_looks_try_to_connect_to_a_node_that_is_away(virtual_time: None) -> None:
+    async with line() as it, hub_node(it) as node, AsyncExitStack() as stack:
+        transports = await opened(stack, it, node, TOPICS)
+        here = it.node
+        it.connect(None)
+        await anyio.sleep(5)
+        it.forget()
+        for transport in transports:
+            with pytest.raises(TransportError, match="nobody listens") as refused:
+                await transport.publish(
+                    transport.envelope(b"own", timestamp_ns=now_ns(), ephemeral=False)
+                )
+            assert refused.value.retryable
+        assert it.asked("POST", "") == 0
+        it.connect(here)
+        await anyio.sleep(5)
+        for transport in transports:
+            await transport.publish(
+                transport.envelope(b"own", timestamp_ns=now_ns(), ephemeral=False)
+            )
+
+
 async def test_beside_another_program_each_topic_is_read_by_itself(virtual_time: None) -> None:
     foreign = "/app/1/another/proto"  # shards are by application
     async with line() as it, hub_node(it) as node, AsyncExitStack() as stack:
