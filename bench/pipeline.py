@@ -82,7 +82,7 @@ def main() -> None:
     parser.add_argument("--history", type=int, default=10, help="references of a message")
     parser.add_argument("--bloom-capacity", type=int, default=0, help="0 for no bloom filters")
     parser.add_argument("--keep", type=Path, help="where journals stay, and are found again")
-    parser.add_argument("--running", action="store_true", help="messages are on their way")
+    parser.add_argument("--running", action="store_true", help="journals of a running group")
     parser.add_argument("--no-check", action="store_true", help="without `check`")
     parser.add_argument("--no-spark", action="store_true", help="without Spark")
     parser.add_argument("--duckdb", action="store_true", help="the same figures by DuckDB, too")

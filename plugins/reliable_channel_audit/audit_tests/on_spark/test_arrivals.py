@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+import duckdb
 import pytest
 
+from reliable_channel.runtime.journal import PART_BYTES
 from reliable_channel_audit.clocks import Offset
 from reliable_channel_audit.facts import Delivery, Dispatch, facts_of, way_of
 from reliable_channel_audit.figures import by_way, time_buckets
@@ -14,7 +16,11 @@ from reliable_channel_audit.journals import group_of, journal_files
 from reliable_channel_audit.promises import Context
 from reliable_channel_audit.tables import arrivals as counting
 from reliable_channel_audit.tables.arrivals import Arrivals, Counts, arrivals
+from reliable_channel_audit.tables.ingest import ingest
+from reliable_channel_audit.tables.judging import judge
 from reliable_channel_audit.tables.participants import Known
+from reliable_channel_audit.tables.views import create_views
+from tests.journal_lines import journal_text, json_lines
 
 from ..generated import write_group
 from .tables import delivery, judged, judged_facts, known
@@ -129,3 +135,23 @@ def test_figures_are_those_of_the_lines(
     assert Counter((way, ms) for way, each in found.by_way.items() for ms in each) == expected
     assert len(found.by_way) > 1
     assert int(found.bins.deliveries.sum()) == sum(expected.values())
+
+
+def test_a_message_has_the_way_of_the_copy_that_waited_for_others(tmp_path: Path) -> None:
+    """Also if that copy is in an earlier part, or if another copy came by Store later."""
+    ways = list[object]()
+    for name, part_bytes in (("parts", 4_000), ("whole", PART_BYTES)):
+        path, *_ = write_group(tmp_path / name, seed=2, loss=0.5, part_bytes=part_bytes)
+        if name == "whole":
+            came = [line for line in json_lines(path) if line.get("source") == "live"]
+            again = came[-1] | {"source": "store", "outcome": "duplicate"}
+            path.write_bytes(path.read_bytes() + journal_text([again]))
+        facts = tmp_path / f"{name} facts"
+        by_tables = judge(facts, ingest([tmp_path / name], facts, with_open=True).group).arrivals
+        ways.append({way: list(each) for way, each in by_tables["general"].by_way.items()})
+        with duckdb.connect() as connection:
+            create_views(connection, facts)
+            query = "select way, list(latency_ms order by latency_ms) from latency group by way"
+            ways.append(dict(connection.execute(query).fetchall()))
+    assert all(each == ways[0] for each in ways)
+    assert set(by_tables["general"].by_way) == {"live", "store"}

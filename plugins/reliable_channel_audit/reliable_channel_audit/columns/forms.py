@@ -69,6 +69,7 @@ def _form(event: str, fields: str) -> Form:
 
 
 FORMS: Final = [_form(event, fields) for event, fields in _FIELDS]
+_NAMES: Final = {value.name for form in FORMS for value in form.values}
 _IS_FRESH: Final = np.array([form.is_fresh for form in FORMS] + [False])
 _PADDING: Final = bytes(256)
 """Bytes behind a text. A form has fewer bytes and fewer quotes between two values."""
@@ -105,7 +106,7 @@ class Lines:
         self._quotes = np.append(quotes, np.full(len(_PADDING), size))
         self._begins = np.append(0, ends + 1)
         self.form = np.full(len(ends), -1)
-        self._spans: dict[str, tuple[Whole, Whole]] = {}
+        self._spans = {name: np.zeros((2, len(ends)), np.int64) for name in _NAMES}
         for number, form in enumerate(FORMS):
             self._find(number, form)
 
@@ -124,14 +125,13 @@ class Lines:
         for value in form.values:
             end = self._quotes[quote] - value.offset
             is_found &= self._has(value.after, end)
-            spans.append((place, end))
+            spans.append(np.stack([place, end]))
             place, quote = end + len(value.after), quote + value.quotes
-        lines = lines[is_found & (place == self._begins[lines + 1])]
+        is_found &= place == self._begins[lines + 1]
+        lines = lines[is_found]
         self.form[lines] = number
         for value, span in zip(form.values, spans, strict=True):
-            none = np.zeros(len(self), np.int64), np.zeros(len(self), np.int64)
-            for known, places in zip(self._spans.setdefault(value.name, none), span, strict=True):
-                known[lines] = places[is_found]
+            self._spans[value.name][:, lines] = span[:, is_found]
 
     def _has(self, text: bytes, places: Whole) -> Array:
         """True for each place where a text stands."""
@@ -164,13 +164,12 @@ class Lines:
 
     def has(self, name: str, lines: Whole) -> Array:
         """Return True for each of some lines that has a value."""
-        ends: Array = self._spans_of(name)[1][lines] > 0
-        return ends
+        ends: Whole = self._spans[name][1, lines]
+        return ends > 0
 
     def texts(self, name: str, lines: Whole) -> list[str]:
         """Return a value of some lines as text. A line without the value has an empty text."""
-        begins, ends = (each[lines].tolist() for each in self._spans_of(name))
-        found = [*map(self._text.__getitem__, map(slice, begins, ends))]
+        found = [*map(self._text.__getitem__, map(slice, *self._spans[name][:, lines].tolist()))]
         if self._is_plain:
             return found
         try:
@@ -185,7 +184,7 @@ class Lines:
         Raises:
             NeedsRowReader: a value that is negative, or is not a number of 63 bits.
         """
-        begins, ends = (each[lines] for each in self._spans_of(name))
+        begins, ends = self._spans[name][:, lines]
         sizes = ends - begins
         if not len(sizes):
             return sizes
@@ -206,14 +205,10 @@ class Lines:
         Raises:
             NeedsRowReader: a value that is not a hash in hexadecimal digits.
         """
-        begins, ends = (each[lines] for each in self._spans_of(name))
+        begins, ends = self._spans[name][:, lines]
         if (ends - begins != 2 * DIGEST_BYTES).any():
             raise NeedsRowReader("a hash has a wrong number of digits")
         return hashed(self._cut(begins, 2 * DIGEST_BYTES).tobytes().decode("latin-1"))
-
-    def _spans_of(self, name: str) -> tuple[Whole, Whole]:
-        none = np.zeros(len(self), np.int64)
-        return self._spans.get(name, (none, none))
 
 
 _json_text: Final = msgspec.json.Decoder(str).decode

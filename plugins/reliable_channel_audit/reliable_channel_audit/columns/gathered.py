@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import reduce
 from itertools import chain, pairwise
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -27,7 +27,6 @@ from .wire import Array, NeedsRowReader, Whole
 MISSING, REQUESTED, REPAIRED = "message_missing", "repair_requested", "repair_sent"
 MAX_MS: Final = 2**53
 """Latest time in columns (in 285,000 years), so that sums of times fit into 64 bits."""
-T = TypeVar("T")
 
 
 class Received(NamedTuple):

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..columns.fast_facts import facts_of_parts
 from ..columns.gathered import Gathered, gathered_part, joined
@@ -21,6 +22,7 @@ from ..facts import Acknowledgement, Delivery, Dispatch, Fact, facts_of, uncolle
 from ..journals import DAMAGE, Participant, in_order
 from ..log_order import Hour, hours_of
 from ..rates import levels
+from ..reception import TAKEN
 from . import layout
 from .ingest import Row, paths_of, tables_in
 from .stored_part import part_from, tables_of
@@ -77,7 +79,24 @@ class Known:
         stored = [path for row in self.rows for path in paths_of(row, directory, kind)]
         every = [layout.read([path], kind, columns) for path in stored]
         every += [tables[kind].select(columns) for tables in self.live]
-        return pa.concat_tables(every or [layout.read([], kind, columns)])
+        found = pa.concat_tables(every or [layout.read([], kind, columns)])
+        return self._with_sources(found, directory) if kind == "delivery" else found
+
+    def _with_sources(self, found: pa.Table, directory: Path) -> pa.Table:
+        """Deliveries with the sources of messages whose copy arrived in an earlier part."""
+        if not {"source", "message_hash"} <= {*found.column_names}:
+            return found
+        is_earlier = pc.and_(pc.is_null(found["source"]), pc.is_valid(found["message_hash"]))
+        if not pc.any(is_earlier).as_py():
+            return found
+        wire = self.tables("wire", directory, ("source", "outcome", "message_hash"))
+        is_taken = pc.is_in(wire["outcome"].cast(pa.string()), pa.array(sorted(TAKEN)))
+        wire = wire.filter(pc.and_(is_taken, pc.is_valid(wire["message_hash"]))).combine_chunks()
+        places = pc.index_in(found["message_hash"], value_set=wire["message_hash"])
+        source = pc.coalesce(
+            found["source"].cast(pa.string()), wire["source"].cast(pa.string()).take(places)
+        )
+        return found.set_column(found.column_names.index("source"), "source", source)
 
 
 def participants_of(

@@ -15,6 +15,7 @@ from ..columns.messages import DIGEST_BYTES, Ids, Messages, rows_of
 from ..columns.tables import NOT_GIVEN, Log, Wire
 from ..columns.wire import Array, NeedsRowReader, Whole
 from ..log_order import Hour
+from ..reception import TAKEN
 from .layout import NAME, table_of
 
 Tables = dict[str, pa.Table]
@@ -84,7 +85,9 @@ class _Numbered:
     def _deliveries(self) -> dict[str, Any]:
         log, wire = self._part.log, self._part.wire
         own = log.first_segment >= 0
-        taken = np.flatnonzero(wire.is_in)
+        words = self._part.words
+        is_taken = np.isin(wire.outcome, [words[word] for word in TAKEN if word in words])
+        taken = np.flatnonzero(wire.is_in & is_taken)
         by_hash = dict(zip(rows_of(wire.message_hash[taken]), taken.tolist(), strict=True))
         copies = [by_hash.get(each, -1) for each in rows_of(log.message_hash)]
         copy = np.array(copies, np.int64)

@@ -29,7 +29,8 @@ from delivery_rows
     "latency": """
 select came.channel, came.day, came.message_id, came.sender_id, came.participant_id,
     sent.at_ms as accepted_ms, came.at_ms as at_ms, came.at_ms - sent.at_ms as latency_ms,
-    case when came.source = 'store' then 'store' when went.source = 'content' then 'live'
+    case when coalesce(came.source, earlier.source) = 'store' then 'store'
+        when went.source = 'content' then 'live'
         when went.source = 'retry' then 'retransmission' when went.source = 'repair' then 'repair'
         else 'unknown' end as way
 from delivery_rows as came
@@ -39,6 +40,11 @@ left join (
     select channel, message_hash, min(source) as source from wire_rows
     where not is_in and message_hash is not null group by channel, message_hash
 ) as went on came.channel = went.channel and came.message_hash = went.message_hash
+left join (
+    select channel, participant_id, message_hash, min(source) as source from wire_rows
+    where outcome in ('delivered', 'parked') and message_hash is not null group by all
+) as earlier on came.source is null and came.channel = earlier.channel
+    and came.participant_id = earlier.participant_id and came.message_hash = earlier.message_hash
 where not came.is_own
 """,
     "repair": """
