@@ -13,8 +13,7 @@ from reliable_channel.options import ENCRYPTION_ORDERS
 from reliable_channel.spi import CodecError, Encryption, NimCodec, SpecCodec
 
 from .opening import EncryptionFactory, Unopened, opened
-from .schemas import MESSAGE
-from .sources.batches import arrow_schema
+from .schemas import MESSAGE, batch
 
 _SPEC: Final = SpecCodec()
 _NIM: Final = NimCodec()
@@ -49,11 +48,11 @@ def decoded(
 
     def with_messages(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         key = None if encryption is None else encryption()
-        for batch in batches:
+        for each in batches:
             outer, inner = (None, key) if inside else (key, None)
-            messages = decode_batch(batch.column(column), blooms=blooms, outer=outer, inner=inner)
-            arrays = [*batch.columns, messages.to_struct_array()]
-            yield pa.RecordBatch.from_arrays(arrays, [*batch.schema.names, "message"])
+            messages = decode_batch(each.column(column), blooms=blooms, outer=outer, inner=inner)
+            arrays = [*each.columns, messages.to_struct_array()]
+            yield pa.RecordBatch.from_arrays(arrays, [*each.schema.names, "message"])
 
     return frame.mapInArrow(with_messages, schema)
 
@@ -72,16 +71,13 @@ def decode_batch(
     content cannot be decrypted, the other columns of the row are complete. For a null value, the
     row is empty.
     """
-    schema = arrow_schema(MESSAGE)
     given = payloads.to_pylist()
     values = given if outer is None else opened(outer, given)
     rows = [_row(value, blooms) for value in values]
     if inner is not None:
         contents = opened(inner, [row[_CONTENT] for row in rows])
         rows = [_with_content(row, each) for row, each in zip(rows, contents, strict=True)]
-    columns: Iterable[tuple[Any, ...]] = zip(*rows, strict=True) if rows else [()] * len(schema)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return batch(MESSAGE, rows)
 
 
 def _row(payload: bytes | Unopened | None, blooms: bool) -> Row:

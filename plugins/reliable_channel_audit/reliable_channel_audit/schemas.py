@@ -3,8 +3,11 @@ milliseconds since 1970 by the participant's clock."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -66,3 +69,11 @@ MESSAGE: Final = _table(
     error=TEXT,
 )
 """Columns of a decoded SDS message, where `error` says why other data could not be decoded."""
+
+
+def batch(table: StructType, rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
+    """Return rows of a table as an Arrow batch."""
+    schema = to_arrow_schema(table)
+    columns: Iterable[Sequence[Any]] = zip(*rows, strict=True) if rows else [()] * len(schema)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
