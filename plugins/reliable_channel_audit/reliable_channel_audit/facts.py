@@ -95,8 +95,6 @@ class Dispatch(NamedTuple):
     message_hash: bytes
     kind: str
     """Kind of the publication, such as `content`, `retry`, `repair`, `sync` or `ephemeral`."""
-    at_ms: int
-    payload_bytes: int
 
 
 WAY_OF_KIND: Final = {"content": "live", "retry": "retransmission", "repair": "repair"}
@@ -266,8 +264,7 @@ class _Life:
                     self._lag(line, message, message_hash, at_ms)
             case "wire_out" if message_hash is not None:
                 self._count(line, message)
-                size = len(line.payload or b"")
-                yield Dispatch(*self._whose, message_hash, line.source or "", at_ms, size)
+                yield Dispatch(*self._whose, message_hash, line.source or "")
             case "message_acknowledged":
                 self._acknowledged[message_id] = line
             case "message_missing":

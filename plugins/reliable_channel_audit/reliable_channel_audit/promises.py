@@ -28,7 +28,7 @@ from .findings import (
     HeardSender,
     Orphan,
 )
-from .log_order import first_difference
+from .log_order import HOUR_MS, first_difference
 from .replay import Life
 from .verdict import NO_CASE
 
@@ -40,7 +40,6 @@ NOT_SENT: Final = "its sender, whose journal is here, did not send it"
 ENDS_EARLY: Final = "its journal ends before it does"
 NOBODY: Final = ""
 """Participant of a finding that no journal assigns to a participant."""
-HOUR_MS: Final = 3_600_000
 ACROSS: Final = (
     Audit.DELIVERY,
     Audit.EQUAL_LOGS,
