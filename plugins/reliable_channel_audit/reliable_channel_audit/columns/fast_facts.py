@@ -19,7 +19,7 @@ from ..journals import Noted, Participant
 from ..log_order import Landed, LogOrder, digest_of
 from ..misbehaviour import MAX_SENDERS
 from ..reception import TAKEN
-from ..replay import BACK_MS, SPECIFIED, CaseCounts, Replay
+from ..replay import BACK_MS, SPECIFIED, Replay, case_counts
 from .gathered import REPAIRED, REQUESTED, Gathered
 from .messages import rows_of
 from .tables import NOT_GIVEN
@@ -49,13 +49,8 @@ def facts_of_parts(
     whose = participant.channel_id, participant.participant_id, 0
     replay = Replay(*whose, settle_ms=settle_ms)
     replay.add(opened, None)
-    if not (replay.knows_log and replay.has_whole_contents):
-        raise NeedsRowReader(
-            "the journal begins with an existing log, or contents in the journal are cut or "
-            "encrypted"
-        )
-    if replay.is_in_other_time:
-        raise NeedsRowReader("the journal states its times in another unit than milliseconds")
+    if replay.oddity:
+        raise NeedsRowReader(replay.oddity)
     return FastFacts(whose, _FastReader(life, replay, whose).few())
 
 
@@ -91,14 +86,14 @@ class _FastReader:
         self._check_order()
         responses = Counter(each for sent in life.of(REPAIRED) for each in sent.message_ids)
         entries = len(life.log.line)
-        cases = CaseCounts(
+        cases = case_counts(
             entries=entries,
             arrivals=int(self._is_other.sum()),
             in_order=entries,
             references=references,
             asked=len(requests),
             heard=int(self._is_heard.sum()),
-        ).by_audit()
+        )
         ended = self._replay.life()._replace(
             until_ms=self._until_ms,
             entries=entries,
