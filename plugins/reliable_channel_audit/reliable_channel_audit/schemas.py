@@ -23,11 +23,12 @@ TEXT, NUMBER, BYTES, FLAG = StringType(), LongType(), BinaryType(), BooleanType(
 TEXTS = ArrayType(TEXT, containsNull=False)
 
 
-def _table(**columns: DataType) -> StructType:
+def table_type(**columns: DataType) -> StructType:
+    """Return the type of a table's rows, from the types of its columns."""
     return StructType([StructField(name, kind) for name, kind in columns.items()])
 
 
-JOURNAL: Final = _table(
+JOURNAL: Final = table_type(
     channel_id=TEXT,
     participant_id=TEXT,
     path=TEXT,
@@ -54,7 +55,7 @@ JOURNAL: Final = _table(
 """Columns of a journal line (`lines.Line`). In a stream, the log's number `life` is null, because a
 stream may begin at any line."""
 
-MESSAGE: Final = _table(
+MESSAGE: Final = table_type(
     dialect=TEXT,
     kind=TEXT,
     channel_id=TEXT,

@@ -134,8 +134,8 @@ def metrics(judge: LiveJudge, webhook: Webhook | None, now_ms: Callable[[], int]
         for whose, each in everyone.items()
         if not each.is_closed
     ]
-    unacknowledged = sum(len(each.unacknowledged) for each in everyone.values())
-    missing = sum(len(each.missing) for each in everyone.values())
+    unacknowledged = sum(each.count(UNACKNOWLEDGED) for each in everyone.values())
+    missing = sum(each.count(MISSING) for each in everyone.values())
     lag_s = max(0, now - judge.newest_ms) / 1000 if judge.newest_ms else 0
     failures = webhook.failures if webhook else 0
     families: list[tuple[str, str, Samples | float]] = [
