@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from ..facts import LAGS_OF_A_SENDER, MAX_LAGS, Fact, Lag, Repair, Traffic
+from ..facts import LAGS_OF_A_SENDER, MAX_LAGS, Fact, Lag, Repair
 from ..findings import SETTLE_MS, Coverage, HeardSender
 from ..journals import Noted, Participant
 from ..log_order import Landed, LogOrder, digest_of
@@ -103,7 +103,6 @@ class _FastReader:
         few: list[Fact] = [ended]
         few += (Coverage(*self._whose, audit.value, n, None) for audit, n in cases.items())
         few += self._heard()
-        few += self._traffic()
         few += self._lags()
         few += (
             Repair(*self._whose, each, requests[each], responses[each])
@@ -345,23 +344,6 @@ class _FastReader:
                 lamport = max(int(messages.lamport_timestamp[place]), 0)
                 at_ms = int(wire.at_ms[place]) if lamport else 0
             yield HeardSender(*self._whose, self._names[sender], count, lamport, at_ms)
-
-    def _traffic(self) -> Iterator[Traffic]:
-        messages, is_out = self._life.messages, ~self._life.wire.is_in
-        words = list(self._life.words)
-        for source, count in _counted(self._life.wire.source[is_out]).items():
-            chosen = is_out & (self._life.wire.source == source)
-            total, content, bloom, repair = (
-                int(column[chosen].sum())
-                for column in (
-                    messages.total_bytes,
-                    messages.content_bytes,
-                    messages.bloom_filter_bytes,
-                    messages.repair_request_bytes,
-                )
-            )
-            sizes = total, content, bloom, repair, total - content - bloom - repair
-            yield Traffic(*self._whose, words[source], count, *sizes)
 
     def _lags(self) -> Iterator[Lag]:
         wire, messages = self._life.wire, self._life.messages

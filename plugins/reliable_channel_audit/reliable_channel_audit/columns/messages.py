@@ -57,9 +57,6 @@ class Messages(NamedTuple):
     """SHA-256 of each message's content, as rows of 32 bytes. For a message without content, the
     row is the hash of empty bytes."""
     total_bytes: Whole
-    content_bytes: Whole
-    bloom_filter_bytes: Whole
-    repair_request_bytes: Whole
     reference_counts: Whole
     references: Whole
     """References of all messages, beginning with those of the first message."""
@@ -70,7 +67,7 @@ class Messages(NamedTuple):
 def no_messages() -> Messages:
     none = np.zeros(0, np.int64)
     digests = np.zeros((0, DIGEST_BYTES), np.uint8)
-    return Messages(none, none, none, digests, *(none,) * 6, [])
+    return Messages(none, none, none, digests, *(none,) * 3, [])
 
 
 class Found(NamedTuple):
@@ -145,7 +142,6 @@ class _Decoded:
         self._text = pieces.text
         count = len(found.tag)
         self.code = np.full(count, -1, np.int64)
-        self.repair_bytes = np.zeros(count, np.int64)
         self.sha256 = np.zeros((count, DIGEST_BYTES), np.uint8)
         self.hints: list[tuple[int, bytes]] = []
         self.hint = np.full(count, -1, np.int64)
@@ -186,12 +182,8 @@ class _Decoded:
         text, ends = self._text, inner.begin + inner.value
         values = [text[a:b] for a, b in zip(inner.begin.tolist(), ends.tolist(), strict=True)]
         is_name = inner.tag != ENTRY_HINT
-        lengths = inner.value.copy()
         texts = _names([values[i] for i in np.flatnonzero(is_name).tolist()], MAX_UNPACKED_BYTES)
-        lengths[is_name] = np.fromiter(map(len, texts), np.int64, len(texts))
         if tag == REPAIR:
-            sums = np.bincount(inner.owner, weights=lengths, minlength=len(at))
-            self.repair_bytes[at] = sums.astype(np.int64)
             return
         is_id = inner.tag[is_name] == ENTRY_ID
         codes = ids.codes([texts[i] for i in np.flatnonzero(is_id).tolist()])
@@ -236,9 +228,6 @@ def _put_together(decoded: _Decoded, rows: Whole, owner: Whole, sizes: Whole) ->
     counts = np.bincount(owner[is_reference], minlength=count)
     asked = tags == REPAIR
     entries = counts + np.bincount(owner[asked], minlength=count)
-    repair = np.bincount(
-        owner[asked], weights=decoded.repair_bytes[rows[asked]], minlength=count
-    ).astype(np.int64)
     lamport, content = one(LAMPORT, value, -1), one(CONTENT, value, 0)
     sender, message_id = one(SENDER, decoded.code, -1), one(MESSAGE_ID, decoded.code, -1)
     if (
@@ -250,11 +239,7 @@ def _put_together(decoded: _Decoded, rows: Whole, owner: Whole, sizes: Whole) ->
     ):
         raise NeedsRowReader("the bytes are no SDS message, or the message lacks a sender or id")
     references = decoded.code[rows[is_reference]]
-    bloom = one(BLOOM, value, 0)
-    return Messages(
-        *(sender, message_id, lamport, digests, sizes, content, bloom, repair, counts, references),
-        decoded.hints,
-    )
+    return Messages(sender, message_id, lamport, digests, sizes, counts, references, decoded.hints)
 
 
 def _contents(

@@ -85,9 +85,6 @@ SCHEMAS: Final = {
             "lamport_timestamp": WHOLE,
             "content_sha256": DIGEST,
             "total_bytes": WHOLE,
-            "content_bytes": WHOLE,
-            "bloom_filter_bytes": WHOLE,
-            "repair_request_bytes": WHOLE,
             "references": pa.list_(NUMBER),
         },
         "received": {
