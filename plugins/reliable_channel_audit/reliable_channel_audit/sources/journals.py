@@ -6,7 +6,6 @@ from __future__ import annotations
 import heapq
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -38,16 +37,6 @@ ARROW_BYTES = 8 * 1024 * 1024
 """Maximum number of rows, and of bytes of payloads, in an Arrow batch."""
 
 
-@dataclass
-class Participants(InputPartition):
-    group: tuple[Participant, ...]
-
-
-@dataclass
-class JournalStretch(InputPartition):
-    stretch: Stretch
-
-
 class JournalReader(DataSourceReader):
     """Reader of journal lines, participant by participant."""
 
@@ -55,7 +44,7 @@ class JournalReader(DataSourceReader):
         self._group = group_of(journal_files(paths)).participants
         self._partitions = partitions
 
-    def partitions(self) -> list[Participants]:
+    def partitions(self) -> list[InputPartition]:
         """Return shares of participants with about equal sizes, assigned from the largest
         participant on."""
         total_bytes = sum(participant.size_bytes for participant in self._group)
@@ -67,11 +56,11 @@ class JournalReader(DataSourceReader):
             size_bytes, number = loads[0]
             shares[number].append(participant)
             heapq.heapreplace(loads, (size_bytes + participant.size_bytes, number))
-        return [Participants(tuple(share)) for share in shares]
+        return [InputPartition(share) for share in shares]
 
-    def read(self, partition: Participants) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the lines of a share of participants."""
-        return _batches(_rows(partition.group))
+        return _batches(_rows(partition.value))
 
 
 class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -98,16 +87,17 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         budget = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
         return read_to(journals_in(self._paths), start, budget, self._target)
 
-    def partitions(self, start: Offset, end: Offset) -> list[JournalStretch]:
+    def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         """Return a share for each stretch of a journal that must be read."""
         journals = journals_in(self._paths)
-        return [JournalStretch(each) for each in stretches(journals, start, end)]
+        return [InputPartition(each) for each in stretches(journals, start, end)]
 
-    def read(self, partition: JournalStretch) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the lines of a stretch, without line number and log number."""
-        part = partition.stretch.part
+        stretch: Stretch = partition.value
+        part = stretch.part
         whose = part.channel_id, part.participant_id, part.path, None, None
-        return _batches((*whose, *line) for line in lines_of(partition.stretch))
+        return _batches((*whose, *line) for line in lines_of(stretch))
 
     def commit(self, end: Offset) -> None:
         """Do nothing, because the stream keeps no data of its own."""
