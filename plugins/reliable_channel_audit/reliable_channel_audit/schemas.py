@@ -4,7 +4,7 @@ milliseconds since 1970 by the participant's clock."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, get_type_hints
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -19,6 +19,8 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from .lines import Line
+
 TEXT, NUMBER, BYTES, FLAG = StringType(), LongType(), BinaryType(), BooleanType()
 TEXTS = ArrayType(TEXT, containsNull=False)
 
@@ -28,29 +30,13 @@ def table_type(**columns: DataType) -> StructType:
     return StructType([StructField(name, kind) for name, kind in columns.items()])
 
 
+_TYPES: Final[dict[Any, DataType]] = {
+    **dict.fromkeys((str, str | None), TEXT),
+    **{int | None: NUMBER, bytes | None: BYTES, list[str] | None: TEXTS},
+}
 JOURNAL: Final = table_type(
-    channel_id=TEXT,
-    participant_id=TEXT,
-    path=TEXT,
-    number=NUMBER,
-    life=NUMBER,
-    event=TEXT,
-    at_ms=NUMBER,
-    message_id=TEXT,
-    sender_id=TEXT,
-    source=TEXT,
-    outcome=TEXT,
-    message_hash=BYTES,
-    timestamp_ns=NUMBER,
-    lamport_timestamp=NUMBER,
-    position=NUMBER,
-    evicted=NUMBER,
-    content_sha256=BYTES,
-    first_segment_id=TEXT,
-    acknowledged_by=TEXT,
-    message_ids=TEXTS,
-    payload=BYTES,
-    record=TEXT,
+    **{"channel_id": TEXT, "participant_id": TEXT, "path": TEXT, "number": NUMBER, "life": NUMBER},
+    **{name: _TYPES[hint] for name, hint in get_type_hints(Line).items()},
 )
 """Columns of a journal line (`lines.Line`). In a stream, the log's number `life` is null, because a
 stream may begin at any line."""

@@ -83,9 +83,9 @@ def session(
         _tell_server(spark, settings or {})
     else:
         spark = _started(master or "local[*]", settings or {}, verbose=verbose)
-    from .sources import register
+    from .sources.journals import JournalSource
 
-    register(spark)
+    spark.dataSource.register(JournalSource)
     return spark
 
 
