@@ -17,7 +17,7 @@ from ..columns.gathered import MISSING, REPAIRED, REQUESTED, Times, times_of
 from ..journals import Participant, lines_of
 from ..lines import LOGGED, SET_ASIDE, WIRE_IN, WIRE_OUT, Line
 from ..log_order import hours_of
-from .layout import SCHEMAS, plain, table_of
+from .layout import SCHEMAS, table_of
 from .stored_part import Tables, hour_columns
 
 KINDS: Final = {
@@ -44,7 +44,7 @@ def tables_by_rows(participant: Participant, path: Path) -> tuple[int, Times, Ta
         if kind is not None and line.outcome != "restored":
             place = {"participant_id": participant.participant_id, "line": number}
             rows[kind] += ({**row, **place} for row in _rows(line))
-    tables = {kind: _table(kind, found) for kind, found in rows.items()}
+    tables = {kind: pa.Table.from_pylist(found, SCHEMAS[kind]) for kind, found in rows.items()}
     for name in ("received", "name", "hint"):
         tables[name] = SCHEMAS[name].empty_table()
     tables["log_hour"] = _hours(participant.participant_id, rows["delivery"])
@@ -60,19 +60,6 @@ def _rows(line: Line) -> Iterable[Row]:
     several = KINDS[line.event] == "repair" and line.message_ids is not None
     for message_id in line.message_ids or () if several else (line.message_id,):
         yield {**row, "message_id": message_id}
-
-
-def _table(kind: str, rows: Sequence[Row]) -> pa.Table:
-    schema = SCHEMAS[kind]
-    return table_of(
-        kind,
-        {
-            field.name: pa.array([row.get(field.name) for row in rows], plain(field.type)).cast(
-                field.type
-            )
-            for field in schema
-        },
-    )
 
 
 def _hours(participant_id: str, rows: Sequence[Row]) -> pa.Table:
