@@ -18,6 +18,7 @@ from .wire import Array, NeedsRowReader, Whole
 
 _CODEC: Final = SpecCodec()
 MAX_HEAD_BYTES: Final = 7
+"""Maximum number of bytes of tag and length of a content."""
 DIGEST_BYTES: Final = 32
 
 
@@ -136,7 +137,7 @@ class _Decoder:
         filled = set_bits(raw.bloom_filter)
         if lamport >= 2**63:
             raise NeedsRowReader("a Lamport timestamp has more than 63 bits")
-        if filled and filled >= MAX_FILL * 8 * len(raw.bloom_filter) - 1:
+        if filled and filled >= MAX_FILL * 8 * len(raw.bloom_filter) - 1:  # whatever is rounded
             raise NeedsRowReader("a bloom filter has nearly all bits set")
         ids, entries, numbers, place = self._ids, raw.causal_history, self._hints, len(self._rows)
         references = [ids[each.message_id] for each in entries]
