@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from .sds.dialects import Codec, CodecError, NimCodec, SpecCodec, sds_pb2
     from .sds.dialects.codec import MAX_HISTORY_ENTRIES, MAX_ID_BYTES, MAX_MESSAGE_BYTES
     from .sds.ids import IdFunction
-    from .sds.message import HistoryEntry, Message, kind_of
+    from .sds.message import HistoryEntry, Message
     from .sds.options import RepairOptions, SdsOptions
     from .sds.outgoing import RetryPolicy, Unacknowledged
     from .sds.profile import NIM, SPEC, WireProfile
@@ -146,7 +146,7 @@ _HOMES: Final = {
     "sds.dialects": ("Codec", "CodecError", "NimCodec", "SpecCodec", "sds_pb2"),
     "sds.dialects.codec": ("MAX_HISTORY_ENTRIES", "MAX_ID_BYTES", "MAX_MESSAGE_BYTES"),
     "sds.ids": ("IdFunction",),
-    "sds.message": ("HistoryEntry", "Message", "kind_of"),
+    "sds.message": ("HistoryEntry", "Message"),
     "sds.options": ("RepairOptions", "SdsOptions"),
     "sds.profile": ("NIM", "SPEC", "WireProfile"),
     "sds.repair.buffers": ("MAX_REST", "RepairTimers"),
@@ -289,7 +289,6 @@ __all__ = [
     "err",
     "from_text",
     "hookimpl",
-    "kind_of",
     "lazy_command",
     "lazy_names",
     "make_encryption",

@@ -65,13 +65,6 @@ class MessageKind(Enum):
     EPHEMERAL = "ephemeral"
 
 
-def kind_of(lamport_timestamp: int | None, content: bytes | None) -> MessageKind | None:
-    """Return the kind of a message with these fields, or None if both fields are absent."""
-    if content:
-        return MessageKind.EPHEMERAL if lamport_timestamp is None else MessageKind.CONTENT
-    return None if lamport_timestamp is None else MessageKind.SYNC
-
-
 _CONTENT, _SYNC, _EPHEMERAL = MessageKind.CONTENT, MessageKind.SYNC, MessageKind.EPHEMERAL
 
 

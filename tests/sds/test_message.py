@@ -1,6 +1,6 @@
 import pytest
 
-from reliable_channel.sds.message import HistoryEntry, LazyHistory, Message, MessageKind, kind_of
+from reliable_channel.sds.message import HistoryEntry, LazyHistory, Message, MessageKind
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,6 @@ def test_the_kind_is_told_by_the_fields_that_are_set(
     lamport: int | None, content: bytes | None, kind: MessageKind | None
 ) -> None:
     assert Message("s", "m", "c", lamport, content=content).kind is kind
-    assert kind_of(lamport, content) is kind
 
 
 def test_causal_ids() -> None:

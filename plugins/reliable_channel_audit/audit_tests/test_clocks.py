@@ -87,8 +87,8 @@ def test_only_what_its_sender_sent_itself_shows_its_clock() -> None:
         Lag("general", "carol", 0, "alice", bobs, -3 * 3_600_000),
     ]
     sent = [
-        Dispatch("general", "alice", 0, alices, "content", 1, 100),
-        Dispatch("general", "bob", 0, bobs, "repair", 1, 100),
+        Dispatch("general", "alice", 0, alices, "content"),
+        Dispatch("general", "bob", 0, bobs, "repair"),
     ]
     assert own_lags(arrived, sent) == arrived[:1]
 

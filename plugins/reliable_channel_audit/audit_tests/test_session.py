@@ -9,8 +9,7 @@ from socket import socket
 import pytest
 
 from reliable_channel_audit import session as sessions
-from reliable_channel_audit.jvm import SparkUnavailable, java_version
-from reliable_channel_audit.session import package_zip, session
+from reliable_channel_audit.session import SparkUnavailable, java_version, package_zip, session
 
 
 def java(directory: Path, told: str) -> str:

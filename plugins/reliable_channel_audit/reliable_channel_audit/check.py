@@ -92,45 +92,30 @@ def concluded(
             *clocks_apart(lives, context.offsets),
         ]
     )
+    misbehaviour = Counter[str]()
+    for each in facts[Deed]:
+        misbehaviour[each.what] += each.times
     return Verdict(
         participants=participants,
         lives=len(lives),
         logs=len({(life.channel_id, life.log_digest) for life in lives}),
         on_the_way=compared.on_the_way,
-        behind=behind(compared),
-        lost=lost(compared),
+        behind=[Behind(*whose, *values) for whose, values in sorted(compared.behind.items())],
+        lost=[Lost(*route, messages) for route, messages in sorted(compared.lost.items())],
         clocks=context.clocks,
-        judged=cases(facts[Coverage], broken),
+        judged=_cases(facts[Coverage], broken),
         unknown=unknowns(facts[Coverage], context, compared.unjudged),
         without_journal=context.unheard,
         broken=broken,
         findings=first,
-        misbehaviour=misbehaviour(facts[Deed]),
+        misbehaviour=dict(misbehaviour),
     )
 
 
-def behind(compared: Compared) -> list[Behind]:
-    """Return the participants that lack messages, with the number of messages."""
-    return [Behind(*whose, *values) for whose, values in sorted(compared.behind.items())]
-
-
-def lost(compared: Compared) -> list[Lost]:
-    """Return the number of undelivered messages by sender, receiver and hour."""
-    return [Lost(*route, messages) for route, messages in sorted(compared.lost.items())]
-
-
-def cases(covered: Iterable[Coverage], broken: dict[str, int]) -> dict[str, int]:
-    """Return the number of cases for each audit, among them deliveries and missing deliveries."""
+def _cases(covered: Iterable[Coverage], broken: dict[str, int]) -> dict[str, int]:
+    """The number of cases for each audit, among them deliveries and missing deliveries."""
     counts = Counter[str]()
     for each in covered:
         counts[each.audit] += each.cases
     delivery = Audit.DELIVERY.value
     return dict(counts) | {delivery: counts[delivery] + broken.get(delivery, 0)}
-
-
-def misbehaviour(deeds: Iterable[Deed]) -> dict[str, int]:
-    """Return the number of times that each misbehaviour was seen."""
-    seen = Counter[str]()
-    for each in deeds:
-        seen[each.what] += each.times
-    return dict(seen)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from .journals import Participant, lived
 from .lines import WIRE_IN, WIRE_OUT
+from .reception import TAKEN
 from .replay import message_of
-
-_TAKEN: Final = frozenset({"delivered", "parked"})
 
 
 class Said(NamedTuple):
@@ -39,14 +38,8 @@ class DagPosition(NamedTuple):
     references: int
     orphaned: int
     """Number of the message's references to messages that no participant has."""
-    depth: int | None
-    """Length of the longest chain of messages that ends with this message. For a message in or
-    after a cycle, which no honest member can make, `depth` is None."""
-    branches: int
-    """Number of parallel branches at this place of the log, which are messages without a reference
-    so far."""
-    is_head: bool
-    """True if no message refers to this message."""
+    depth: int
+    """Length of the longest chain of earlier messages that ends with this message."""
 
 
 def said_by(participant: Participant) -> Iterator[Said]:
@@ -55,7 +48,7 @@ def said_by(participant: Participant) -> Iterator[Said]:
     seen = set()
     for _, _, _, line in lived(*whose, participant.paths):
         is_sent = line.event == WIRE_OUT and line.source == "content"
-        if not is_sent and not (line.event == WIRE_IN and line.outcome in _TAKEN):
+        if not is_sent and not (line.event == WIRE_IN and line.outcome in TAKEN):
             continue
         message = message_of(line.payload)
         if message is None or message.message_id in seen:
@@ -73,98 +66,52 @@ def said_by(participant: Participant) -> Iterator[Said]:
         )
 
 
-def places(said: Sequence[Said]) -> list[DagPosition]:
-    """Yield the position of each message in the causal graph, in log order. `said` must contain
+def places(said: Iterable[Said]) -> list[DagPosition]:
+    """Return the position of each message in the causal graph, in log order. `said` must contain
     each message of the channel exactly once."""
     order = sorted(said, key=lambda each: (each.lamport_timestamp, each.message_id))
-    references = {each.message_id: set(each.references) for each in order}
-    depths = _depths(references)
-    referred = set[str]().union(*references.values())
-    found, heads, named = [], set[str](), set[str]()
+    there = {each.message_id for each in order}
+    depths: dict[str, int] = {}
+    found = []
     for each in order:
-        own = references[each.message_id]
-        named |= own
-        heads -= own
-        if each.message_id not in named:
-            heads.add(each.message_id)
-        found.append(
-            DagPosition(
-                each.channel_id,
-                *each[2:6],
-                len(own),
-                sum(each not in references for each in own),  # `own - keys` looks at all keys
-                depths.get(each.message_id),
-                len(heads),
-                each.message_id not in referred,
-            )
-        )
+        own = set(each.references)
+        # A reference to a later message, which no honest member makes, is no chain.
+        depths[each.message_id] = depth = 1 + max((depths.get(one, 0) for one in own), default=0)
+        orphaned = sum(one not in there for one in own)  # `own - there` looks at all of `there`
+        found.append(DagPosition(each.channel_id, *each[2:6], len(own), orphaned, depth))
     return found
 
 
 class Shape(NamedTuple):
-    """Messages and references of each channel, one row for each channel.
-
-    Depth is the length of the longest chain of messages. Width is the largest number of messages at
-    one depth, none of which can refer to each other. Branches are parallel chains, heads have no
-    followers, and orphans refer to messages that no participant has.
-    """
+    """Messages and references of each channel, one row for each channel. Depth is the length of the
+    longest chain of messages. Orphans refer to messages that no participant has."""
 
     channel_id: str
     messages: int
     edges: int
-    depth: int | None
-    branches: float
-    heads: int
+    depth: int
     orphans: int
-    in_circles: int
-    width: int | None
 
 
 def union(said: Iterable[Said]) -> dict[str, list[Said]]:
-    """Return each message of a channel once, in log order, as the first participant saw it."""
+    """Return each message of a channel once, as the first participant saw it."""
     firsts: dict[tuple[str, str], Said] = {}
     for each in said:
         known = firsts.setdefault((each.channel_id, each.message_id), each)
         if (each.at_ms, each.participant_id) < (known.at_ms, known.participant_id):
             firsts[each.channel_id, each.message_id] = each
     channels: defaultdict[str, list[Said]] = defaultdict(list)
-    for each in sorted(firsts.values(), key=lambda each: (each.lamport_timestamp, each.message_id)):
+    for each in firsts.values():
         channels[each.channel_id].append(each)
     return dict(sorted(channels.items()))
 
 
 def shape(nodes: Sequence[DagPosition]) -> Shape:
     """Return the shape of one channel's causal graph."""
-    depths = Counter(each.depth for each in nodes if each.depth is not None)
     return Shape(
         nodes[0].channel_id,
         len(nodes),
         sum(each.references for each in nodes),
-        max(depths, default=None),
-        sum(each.branches for each in nodes) / len(nodes),
-        sum(each.is_head for each in nodes),
+        max(each.depth for each in nodes),
         sum(each.orphaned > 0 for each in nodes),
-        sum(each.depth is None for each in nodes),
-        max(depths.values(), default=None),
     )
-
-
-def _depths(references: Mapping[str, set[str]]) -> dict[str, int]:
-    """The longest chain that ends at each message, first those that wait for none (Kahn)."""
-    waits = {each: len(own & references.keys()) for each, own in references.items()}
-    followers: defaultdict[str, list[str]] = defaultdict(list)
-    for each, own in references.items():
-        for reference in own:
-            followers[reference].append(each)
-    ready = deque(each for each, count in waits.items() if not count)
-    deepest = dict.fromkeys(references, 1)
-    done = {}
-    while ready:
-        each = ready.popleft()
-        done[each] = deepest[each]
-        for follower in followers[each]:
-            deepest[follower] = max(deepest[follower], done[each] + 1)
-            waits[follower] -= 1
-            if not waits[follower]:
-                ready.append(follower)
-    return done

@@ -16,27 +16,20 @@ from typing import Any, Final, Protocol
 BATCH_ROWS: Final = 5_000
 FIRST_NS: Final = 1
 """Smallest beginning of a time range, because 0 means an unlimited range for nodes."""
-MAX_NS: Final = 2**63 - 1
 Row = tuple[bytes, str | None, str, int, bytes, bytes | None]
 """Hash, pubsub topic, content topic, timestamp (ns), payload and meta of a Waku message."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """Selection of messages from a database. The first and the last time belong to the range, and
-    an absent condition selects all messages."""
+    """Selection of messages from a database. An absent condition selects all messages."""
 
     content_topics: tuple[str, ...] = ()
     pubsub_topic: str | None = None
     start_ns: int = FIRST_NS
-    end_ns: int = MAX_NS
 
 
 class Database(Protocol):
-    def bounds(self) -> tuple[int, int] | None:
-        """Return the first and the last timestamp, or None without messages."""
-        ...
-
     def rows(self, wanted: Selection) -> Iterator[Sequence[Row]]:
         """Yield the selected messages in order of time, in batches."""
         ...
@@ -48,17 +41,10 @@ class SqliteDatabase:
 
     path: str
 
-    def bounds(self) -> tuple[int, int] | None:
-        """Return the first and the last timestamp, or None without messages."""
-        with closing(self._connect()) as connection:
-            first, last = connection.execute(
-                "SELECT min(timestamp), max(timestamp) FROM message"
-            ).fetchone()
-            return None if first is None else (first, last)
-
     def rows(self, wanted: Selection) -> Iterator[Sequence[Row]]:
         """Yield the selected messages, in the columns of the node that wrote the file."""
-        with closing(self._connect()) as connection:
+        address = f"{Path(self.path).absolute().as_uri()}?mode=ro"
+        with closing(sqlite3.connect(address, uri=True)) as connection:
             columns = {row[1] for row in connection.execute("PRAGMA table_info(message)")}
             # nwaku writes topics as BLOBs.
             pubsub, content, columns_read = (
@@ -75,9 +61,6 @@ class SqliteDatabase:
             while some := rows.fetchmany(BATCH_ROWS):
                 yield some
 
-    def _connect(self) -> sqlite3.Connection:
-        return sqlite3.connect(f"{Path(self.path).absolute().as_uri()}?mode=ro", uri=True)
-
 
 _POSTGRESQL_COLUMNS: Final = (
     # nwaku writes bytes as hex in text.
@@ -90,23 +73,14 @@ _POSTGRESQL_COLUMNS: Final = (
 class PostgresqlDatabase:
     uri: str
 
-    def bounds(self) -> tuple[int, int] | None:
-        """Return the first and the last timestamp, or None without messages."""
-        query = "SELECT min(timestamp), max(timestamp) FROM messages"
-        ((first, last),) = (row for rows in self._asked(query, ()) for row in rows)
-        return None if first is None else (first, last)
-
     def rows(self, wanted: Selection) -> Iterator[Sequence[Row]]:
         """Yield the selected messages from nwaku's table."""
-        where, values = _where(wanted, "pubsubtopic", "contenttopic", "$")
-        query = f"SELECT {_POSTGRESQL_COLUMNS} FROM messages WHERE {where} ORDER BY timestamp"
-        yield from self._asked(query, values)
-
-    def _asked(self, query: str, values: Sequence[Any]) -> Iterator[Sequence[Any]]:
         from adbc_driver_postgresql import dbapi
 
+        where, values = _where(wanted, "pubsubtopic", "contenttopic", "$")
+        query = f"SELECT {_POSTGRESQL_COLUMNS} FROM messages WHERE {where} ORDER BY timestamp"
         with dbapi.connect(self.uri) as connection, connection.cursor() as cursor:
-            cursor.execute(query, values or None)
+            cursor.execute(query, values)
             for batch in cursor.fetch_record_batch():
                 yield list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
 
@@ -119,7 +93,7 @@ def _where(wanted: Selection, pubsub: str, content: str, mark: str) -> tuple[str
         values.append(value)
         return mark if mark == "?" else f"{mark}{len(values)}"
 
-    terms = [f"timestamp BETWEEN {place(wanted.start_ns)} AND {place(wanted.end_ns)}"]
+    terms = [f"timestamp >= {place(wanted.start_ns)}"]
     if wanted.pubsub_topic is not None:
         terms.append(f"{pubsub} = {place(wanted.pubsub_topic)}")
     if wanted.content_topics:

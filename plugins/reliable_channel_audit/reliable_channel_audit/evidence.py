@@ -4,9 +4,8 @@ step."""
 from __future__ import annotations
 
 import shlex
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from enum import IntEnum
 from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -43,66 +42,42 @@ class Step(NamedTuple):
     what: str
 
 
-class Rank(IntEnum):
-    """Rank of a step, which decides what is kept of more than `MAX_STEPS`."""
-
-    MOMENT = 0
-    """Place in a journal at which a finding begins, in place of a step. For a place at which a
-    finding begins, `what` is empty."""
-    NEAR = 1
-    """Step in the journal of the finding's participant or of the message's sender."""
-    FAR = 2
-
-
-Ranked = tuple[Rank, Step]
 Clocks = Mapping[tuple[str, str], int | None]
 """Leads of clocks, as in `Verdict.clocks`."""
 UNCORRECTED: Final = "unknown, its times are not corrected"
 
 
 def lives_of(group: Iterable[Participant], message_ids: Collection[str]) -> dict[str, list[Step]]:
-    """Return the steps of messages in order of time. A message id may be shortened to `SHORTEST_ID`
-    characters."""
-    return lives(each for participant in group for each in steps_of(participant, message_ids))
+    """Return the steps of messages in order of time, at most `MAX_STEPS` of each message. A message
+    id may be shortened to `SHORTEST_ID` characters."""
+    return _read(group, message_ids, ())[0]
 
 
-def steps_of(
-    participant: Participant, message_ids: Collection[str], findings: Collection[Finding] = ()
-) -> Iterator[Ranked]:
-    """Yield one participant's steps of messages, at most `MAX_STEPS` of each message. Places at
-    which findings about this participant begin are also yielded."""
-    whose = participant.channel_id, participant.participant_id
-    about = [each for each in findings if (each.channel_id, each.participant_id) == whose]
-    near = {each.message_id for each in about}
+def _read(
+    group: Iterable[Participant], message_ids: Collection[str], findings: Collection[Finding]
+) -> tuple[dict[str, list[Step]], dict[Finding, Noted]]:
+    """The steps of messages, first those at participants of findings and at senders, and the lines
+    at which findings begin."""
     wanted = _Wanted(message_ids)
-    counts: Counter[str] = Counter()
+    kept: defaultdict[str, tuple[list[Step], list[Step]]] = defaultdict(lambda: ([], []))
     moments: dict[Finding, Noted] = {}
-    for noted in lived(*whose, participant.paths):
-        at_ms = noted.line.at_ms or 0
-        for finding in about:
-            _come_nearer(moments, finding, noted)
-        for message_id in wanted.in_line(noted.line):
-            counts[message_id] += 1
-            if counts[message_id] <= MAX_STEPS:
-                what = _what(noted.line)
-                rank = Rank.NEAR if message_id in near or what == ACCEPTED else Rank.FAR
-                yield rank, Step(message_id, at_ms, *whose, noted.path, noted.number, what)
-    for finding, noted in moments.items():
-        place = finding.message_id, finding.at_ms, *whose, noted.path, noted.number
-        yield Rank.MOMENT, Step(*place, "")
-
-
-def lives(ranked: Iterable[Ranked]) -> dict[str, list[Step]]:
-    """Return the steps of each message in order of time, at most the `MAX_STEPS` nearest. Steps of
-    the same rank stay in the order of participants."""
-    kept: defaultdict[str, tuple[list[Step], ...]] = defaultdict(lambda: tuple([] for _ in Rank))
-    for rank, step in ranked:
-        if len(kept[step.message_id][rank]) < MAX_STEPS:
-            kept[step.message_id][rank].append(step)
-    return {
-        message_id: sorted([*moments, *[*near, *far][:MAX_STEPS]], key=_when)
-        for message_id, (moments, near, far) in kept.items()
+    for participant in group:
+        whose = participant.channel_id, participant.participant_id
+        about = [each for each in findings if _whose(each) == whose]
+        near = {each.message_id for each in about}
+        for noted in lived(*whose, participant.paths):
+            for finding in about:
+                _come_nearer(moments, finding, noted)
+            for message_id in wanted.in_line(noted.line):
+                what, at_ms = _what(noted.line), noted.line.at_ms or 0
+                steps = kept[message_id][message_id not in near and what != ACCEPTED]
+                if len(steps) < MAX_STEPS:
+                    steps.append(Step(message_id, at_ms, *whose, noted.path, noted.number, what))
+    lives = {
+        message_id: sorted([*near_steps, *far_steps][:MAX_STEPS], key=_when)
+        for message_id, (near_steps, far_steps) in kept.items()
     }
+    return lives, moments
 
 
 class Evidence(NamedTuple):
@@ -134,43 +109,22 @@ def evidence(
     paths: Sequence[str | Path],
     most: int = MAX_EVIDENCE,
 ) -> list[Evidence]:
-    """Return evidence for the worst findings, from journals at the given paths."""
-    shown = worst(found.findings, most)
-    channels, ids = {each.channel_id for each in shown}, ids_of(shown)
-    ranked = (
-        each
-        for participant in group
-        if participant.channel_id in channels
-        for each in steps_of(participant, ids, shown)
-    )
-    return shown_by(shown, lives(ranked), paths, found.clocks)
-
-
-def worst(findings: Iterable[Finding], most: int = MAX_EVIDENCE) -> list[Finding]:
-    """Return the worst findings, one for each message."""
+    """Return evidence for the worst findings, one for each message, from journals at the given
+    paths."""
     first: dict[tuple[str, ...], Finding] = {}
-    for each in sorted(findings, key=lambda each: (severity(each), each)):
+    for each in sorted(found.findings, key=lambda each: (severity(each), each)):
         about = (each.audit, each.participant_id, str(each.at_ms))
         if len(first) < most:
             first.setdefault((each.message_id,) if each.message_id else about, each)
-    return list(first.values())
-
-
-def ids_of(findings: Iterable[Finding]) -> set[str]:
-    """Return the ids of the messages that findings are about."""
-    return {each.message_id for each in findings if each.message_id}
-
-
-def shown_by(
-    findings: Iterable[Finding],
-    lives: Mapping[str, list[Step]],
-    paths: Sequence[str | Path],
-    clocks: Clocks,
-) -> list[Evidence]:
-    """Return findings with the steps of their messages, and with surrounding lines of the
-    journals."""
+    shown = list(first.values())
+    channels = {each.channel_id for each in shown}
+    ids = {each.message_id for each in shown if each.message_id}
+    lives, moments = _read((each for each in group if each.channel_id in channels), ids, shown)
     places = " ".join(shlex.quote(str(path)) for path in paths)
-    return [_evidence(each, lives.get(each.message_id, []), places, clocks) for each in findings]
+    return [
+        _evidence(each, lives.get(each.message_id, []), moments.get(each), places, found.clocks)
+        for each in shown
+    ]
 
 
 def show(step: Step) -> str:
@@ -192,21 +146,15 @@ def lines_around(path: str, number: int) -> list[str]:
     ]
 
 
-def _evidence(finding: Finding, steps: Sequence[Step], places: str, clocks: Clocks) -> Evidence:
-    life = [step for step in steps if step.what]
+def _evidence(
+    finding: Finding, life: list[Step], moment: Noted | None, places: str, clocks: Clocks
+) -> Evidence:
     own = [step for step in life if _whose(step) == _whose(finding)]
     at = min(own, key=lambda step: abs(step.at_ms - finding.at_ms), default=None)
-    if at is None:
-        about = *_whose(finding), finding.at_ms
-        moments = (step for step in steps if not step.what)
-        at = next((step for step in moments if (*_whose(step), step.at_ms) == about), None)
-    origin = next((step for step in life if step.what == ACCEPTED), None)
-    around = {
-        f"{step.path}:{step.line}": lines_around(step.path, step.line)
-        for step in (at, origin)
-        if step is not None
-    }
-    place = ("", 0) if at is None else (at.path, at.line)
+    place = ("", 0) if moment is None else moment[:2]
+    place = place if at is None else (at.path, at.line)
+    origin = next(((each.path, each.line) for each in life if each.what == ACCEPTED), place)
+    around = {f"{path}:{line}": lines_around(path, line) for path, line in (place, origin) if path}
     again = f" --message {finding.message_id}" if len(finding.message_id) >= SHORTEST_ID else ""
     command = f"reliable-channel check {places}{again}"
     wrong = {whose: clocks[whose] for whose in sorted(map(_whose, life)) if whose in clocks}

@@ -95,8 +95,6 @@ class Dispatch(NamedTuple):
     message_hash: bytes
     kind: str
     """Kind of the publication, such as `content`, `retry`, `repair`, `sync` or `ephemeral`."""
-    at_ms: int
-    payload_bytes: int
 
 
 WAY_OF_KIND: Final = {"content": "live", "retry": "retransmission", "repair": "repair"}
@@ -107,22 +105,6 @@ def way_of(source: str | None, kind: str | None) -> str:
     """Return the path of a message, which is Store or the kind of the copy that arrived. If the
     sender left no journal, the path is `unknown`."""
     return "store" if source == "store" else WAY_OF_KIND.get(kind or "", "unknown")
-
-
-class Traffic(NamedTuple):
-    """Traffic of one kind, in total and by message fields."""
-
-    channel_id: str
-    participant_id: str
-    life: int
-    kind: str
-    messages: int
-    total_bytes: int
-    content_bytes: int
-    bloom_filter_bytes: int
-    repair_request_bytes: int
-    causal_history_bytes: int
-    """Bytes of causal histories and other small fields, of which each message has about 150."""
 
 
 class Repair(NamedTuple):
@@ -156,7 +138,6 @@ Fact = (
     | Outcome
     | Acknowledgement
     | Dispatch
-    | Traffic
     | Repair
     | Lag
     | Deed
@@ -248,7 +229,6 @@ class _Life:
         self._acknowledged: dict[str, Line] = {}
         self._requests: Counter[str] = Counter()
         self._responses: Counter[str] = Counter()
-        self._traffic: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._lags: dict[str, list[tuple[int, bytes, int]]] = {}
 
     def add(self, line: Line, message: Message | None) -> Iterator[Fact]:
@@ -265,9 +245,7 @@ class _Life:
                 if message is not None and (line.outcome in TAKEN or line.outcome == "sync"):
                     self._lag(line, message, message_hash, at_ms)
             case "wire_out" if message_hash is not None:
-                self._count(line, message)
-                size = len(line.payload or b"")
-                yield Dispatch(*self._whose, message_hash, line.source or "", at_ms, size)
+                yield Dispatch(*self._whose, message_hash, line.source or "")
             case "message_acknowledged":
                 self._acknowledged[message_id] = line
             case "message_missing":
@@ -303,8 +281,6 @@ class _Life:
                 told = self._acknowledged.get(message_id)
                 when = (None, None) if told is None else (told.at_ms, told.source)
                 yield Acknowledgement(*self._whose, message_id, line.at_ms or 0, *when)
-        for kind, counts in self._traffic.items():
-            yield Traffic(*self._whose, kind, *(counts[name] for name in Traffic._fields[4:]))
         for sender_id, lags in self._lags.items():
             for _, message_hash, lag_ms in sorted(lags):
                 yield Lag(*self._whose, sender_id, message_hash, lag_ms)
@@ -327,19 +303,3 @@ class _Life:
             heappush(lags, entry)
         elif place > lags[0][0]:
             heapreplace(lags, entry)
-
-    def _count(self, line: Line, message: Message | None) -> None:
-        counts = self._traffic[line.source or ""]
-        counts["messages"] += 1
-        counts["total_bytes"] += (total := len(line.payload or b""))
-        if message is None:
-            return
-        content, bloom = len(message.content or b""), len(message.bloom_filter or b"")
-        repair = sum(
-            len(entry.message_id) + len(entry.sender_id or "") + len(entry.retrieval_hint or b"")
-            for entry in message.repair_request
-        )
-        counts["content_bytes"] += content
-        counts["bloom_filter_bytes"] += bloom
-        counts["repair_request_bytes"] += repair
-        counts["causal_history_bytes"] += total - content - bloom - repair

@@ -1,4 +1,4 @@
-"""Figures of channels as tables, about latency, paths, repairs, traffic and clocks."""
+"""Figures of channels as tables, about latency, paths, repairs and clocks."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final, get_type_hints
 
 import pyarrow as pa
 
-from .facts import Repair, Traffic
+from .facts import Repair
 from .findings import Finding
 from .misbehaviour import Deed
 from .rates import LEVELS, levels
@@ -26,7 +26,6 @@ _ARROW: Final = {
     for kind in (plain, plain | None)
 }
 _NUMBERS: Final = {True: pa.float64(), False: pa.int64()}
-_BYTES: Final = Traffic._fields[5:]
 _TEXTS: Final = frozenset({"channel_id", "participant_id", "way", "source", "kind", "what", "why"})
 
 
@@ -65,25 +64,6 @@ def acknowledgement_latency(judged: Judged) -> pa.Table:
     """Time from accepting an own message to its acknowledgement (ms), by participant and
     evidence."""
     return table_of(Acknowledged, sorted(judged.acknowledged))
-
-
-def overhead(judged: Judged) -> pa.Table:
-    """Bytes that participants sent, by kind of message and by purpose."""
-    sums: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-    each: Traffic
-    for each in judged.few.get(Traffic, ()):
-        own = sums[each.channel_id, each.kind]
-        for name in ("messages", *_BYTES):
-            own[name] += getattr(each, name)
-    rows = [
-        (
-            *key,
-            *(own[name] for name in ("messages", *_BYTES)),
-            _ratio(own["total_bytes"], own["messages"]),
-        )
-        for key, own in sorted(sums.items())
-    ]
-    return _table(("channel_id", "kind", "messages", *_BYTES, "bytes_per_message"), rows)
 
 
 def clocks(judged: Judged) -> pa.Table:

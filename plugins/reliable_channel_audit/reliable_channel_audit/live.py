@@ -8,9 +8,8 @@ messages while other acknowledgements come.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from collections.abc import Iterator
+from typing import Final
 
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming import DataStreamWriter, StreamingQuery
@@ -20,150 +19,26 @@ from pyspark.sql.streaming.stateful_processor import (
     StatefulProcessorHandle,
     TimerValues,
 )
-from pyspark.sql.types import StructField, StructType
 
-from .schemas import FLAG, NUMBER, TEXT
+from .live_audit.alarms import PATIENCE_MS, WATCHED, Open, Watch, WatchedLine
+from .schemas import FLAG, NUMBER, TEXT, table_type
 
-PATIENCE_MS: Final = 300_000
-"""Time that a message may be unacknowledged or missing before an alarm is raised."""
-WATCHED: Final = (
-    "message_logged",
-    "message_acknowledged",
-    "delivery_failed",
-    "send_failed",
-    "message_missing",
-    "message_lost",
-)
-NOTICE: Final = StructType(
-    [
-        StructField("channel_id", TEXT),
-        StructField("participant_id", TEXT),
-        StructField("kind", TEXT),
-        StructField("message_id", TEXT),
-        StructField("at_ms", NUMBER),
-        StructField("after_ms", NUMBER),
-    ]
+NOTICE: Final = table_type(
+    channel_id=TEXT, participant_id=TEXT, kind=TEXT, message_id=TEXT, at_ms=NUMBER, after_ms=NUMBER
 )
 """Columns of a notice, whose `kind` is `acknowledged`, `failed`, `recovered` or `lost`. Alarms have
 the kinds `unacknowledged` and `missing`. The kind `forgotten` means that a message is no longer
 watched. `at_ms` is the time of the notice, and `after_ms` the age of the message."""
-UNACKNOWLEDGED: Final = "unacknowledged"
-MISSING: Final = "missing"
-KEEP_MS: Final = 86_400_000
-"""Time for which an open message is watched after it was accepted or first missing."""
-MAX_OPEN: Final = 10_000
-"""Maximum number of open messages that are watched for one participant. Beyond the maximum, the
-oldest open messages are evicted."""
 TRIES: Final = 5
 """Maximum number of attempts to start a query whose source does not start in time."""
 LOOK_S: Final = 0.2
 NOT_CONNECTED: Final = "Python worker failed to connect back"
 _EMPTY_BATCHES: Final = "spark.sql.streaming.noDataMicroBatches.enabled"
 _STARTING: Final = "Initializing", "Getting offsets"
-_KEY: Final = StructType([StructField("message_id", TEXT)])
-_OPEN: Final = StructType(
-    [StructField("kind", TEXT), StructField("since_ms", NUMBER), StructField("is_alarmed", FLAG)]
-)
-_CLOCK: Final = StructType([StructField("newest_ms", NUMBER), StructField("read_ms", NUMBER)])
+_KEY: Final = table_type(message_id=TEXT)
+_OPEN: Final = table_type(kind=TEXT, since_ms=NUMBER, is_alarmed=FLAG)
+_CLOCK: Final = table_type(newest_ms=NUMBER, read_ms=NUMBER)
 _COLUMNS: Final = ("at_ms", "event", "message_id", "first_segment_id", "message_ids")
-WatchedLine = tuple[int, str, str | None, str | None, Iterable[str] | None]
-"""Columns `at_ms`, `event`, `message_id`, `first_segment_id` and `message_ids` of a line."""
-
-
-class Notice(NamedTuple):
-    """Notice about a message, such as its acknowledgement."""
-
-    kind: str
-    message_id: str
-    at_ms: int
-    after_ms: int
-
-
-class Open(NamedTuple):
-    """Open message, which is not delivered or not acknowledged yet."""
-
-    kind: str
-    """Kind of the open message, `UNACKNOWLEDGED` (own) or `MISSING` (known only by reference)."""
-    since_ms: int
-    is_alarmed: bool = False
-
-
-@dataclass(slots=True)
-class Watch:
-    """Open messages of one participant. Time is that of the journal's lines, and continues with
-    this machine's clock between lines."""
-
-    open: dict[str, Open] = field(default_factory=dict)
-    newest_ms: int = 0
-    """Time of the participant's newest line."""
-    read_ms: int = 0
-    """Time at which the newest line was read, by this machine's clock."""
-
-    def take(self, lines: Iterable[WatchedLine], now_ms: int) -> Iterator[Notice]:
-        """Process new lines of a participant. For each message that the lines close, `take` yields
-        a notice."""
-        for line in lines:
-            if line[0] > self.newest_ms:
-                self.newest_ms, self.read_ms = line[0], now_ms
-            yield from self._line(*line)
-        for message_id in list(self.open)[: max(0, len(self.open) - MAX_OPEN)]:
-            yield self._forgotten(message_id, self.newest_ms)
-
-    def due(self, now_ms: int, patience_ms: int) -> Iterator[Notice]:
-        """Yield an alarm once for each message that has been open for too long."""
-        at_ms = self.newest_ms + max(0, now_ms - self.read_ms)
-        for message_id, one in list(self.open.items()):
-            after_ms = at_ms - one.since_ms
-            if not one.is_alarmed and after_ms > patience_ms:
-                self.open[message_id] = one._replace(is_alarmed=True)
-                yield Notice(one.kind, message_id, at_ms, after_ms)
-            if after_ms > max(KEEP_MS, patience_ms):
-                yield self._forgotten(message_id, at_ms)
-
-    def next_ms(self, patience_ms: int) -> int | None:
-        """Return the time of the next call of `due` by this machine's clock, or None without open
-        messages."""
-        keep_ms = max(KEEP_MS, patience_ms)
-        times = (
-            one.since_ms + (keep_ms if one.is_alarmed else patience_ms)
-            for one in self.open.values()
-        )
-        first_ms = min(times, default=None)
-        return None if first_ms is None else first_ms - self.newest_ms + self.read_ms + 1
-
-    def _forgotten(self, message_id: str, at_ms: int) -> Notice:
-        since_ms = self.open.pop(message_id).since_ms
-        return Notice("forgotten", message_id, at_ms, at_ms - since_ms)
-
-    def _line(
-        self,
-        at_ms: int,
-        event: str,
-        message_id: str | None,
-        first_segment_id: str | None,
-        message_ids: Iterable[str] | None,
-    ) -> Iterator[Notice]:
-        message_id = message_id or ""
-        match event:
-            case "message_logged" if first_segment_id == message_id:
-                self.open[message_id] = Open(UNACKNOWLEDGED, at_ms)
-            case "message_logged":
-                yield from self._settled("recovered", MISSING, message_id, at_ms)
-            case "message_lost":
-                yield from self._settled("lost", MISSING, message_id, at_ms)
-            case "message_acknowledged":
-                yield from self._settled("acknowledged", UNACKNOWLEDGED, message_id, at_ms)
-            case "delivery_failed" | "send_failed":
-                yield from self._settled("failed", UNACKNOWLEDGED, message_id, at_ms)
-            case "message_missing":
-                for missing_id in message_ids or ():
-                    self.open.setdefault(missing_id, Open(MISSING, at_ms))
-
-    def _settled(self, what: str, kind: str, message_id: str, at_ms: int) -> Iterator[Notice]:
-        one = self.open.get(message_id)
-        if one is not None and one.kind == kind:
-            del self.open[message_id]
-            yield Notice(what, message_id, at_ms, at_ms - one.since_ms)
 
 
 class Watcher(StatefulProcessor):
@@ -225,6 +100,7 @@ def notices(journal: DataFrame, *, patience_ms: int = PATIENCE_MS) -> DataFrame:
     """
     return (
         journal.where(journal.event.isin(*WATCHED))
+        .where("outcome is null or outcome <> 'restored'")
         .select("channel_id", "participant_id", *_COLUMNS)
         .groupBy("channel_id", "participant_id")
         .transformWithState(Watcher(patience_ms), NOTICE, "append", "processingTime")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from itertools import pairwise, repeat
 from typing import Final, NamedTuple
@@ -156,10 +156,3 @@ def entry_digest(entry: Entry) -> bytes:
     lamport_timestamp, message_id, sender_id, content_sha256 = entry
     text = f"{lamport_timestamp} {len(message_id)} {message_id} {sender_id}\0".encode()
     return sha256(text + content_sha256).digest()
-
-
-def first_difference(one: Sequence[str], other: Sequence[str]) -> int | None:
-    """Return the first position at which two orders of the same ids differ, or None."""
-    return next(
-        (i for i, pair in enumerate(zip(one, other, strict=True)) if pair[0] != pair[1]), None
-    )

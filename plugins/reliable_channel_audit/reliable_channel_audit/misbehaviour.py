@@ -54,27 +54,12 @@ class Deed(NamedTuple):
     times: int
 
 
-class Names:
-    """Names of unknown senders, of which only a limited number is counted separately."""
-
-    def __init__(self) -> None:
-        self._known: set[str] = set()
-
-    def known_as(self, sender_id: str) -> str:
-        """Return the name in quotation marks, or the name under which it is counted."""
-        name = f"{sender_id!r:.80}" if sender_id else "a participant without a name"
-        if name not in self._known and len(self._known) >= MAX_SENDERS:
-            return OTHERS
-        self._known.add(name)
-        return name
-
-
 class Misbehaviour:
     """Counter of misbehaviour by sender, from a participant's journal lines in order."""
 
     def __init__(self, whose: tuple[str, str, int]) -> None:
         self._whose = whose
-        self._names = Names()
+        self._names: set[str] = set()
         self._deeds: dict[tuple[str, str], Deed] = {}
 
     def __iter__(self) -> Iterator[Deed]:
@@ -96,11 +81,19 @@ class Misbehaviour:
                     self.note(message.sender_id, what, message.message_id, at_ms)
 
     def note(self, sender_id: str, what: str, message_id: str, at_ms: int) -> None:
-        sender = self._names.known_as(sender_id)
+        sender = self._known_as(sender_id)
         first = self._deeds.get((sender, what))
         if first is None:
             first = Deed(*self._whose, sender, what, message_id, at_ms, 0)
         self._deeds[sender, what] = first._replace(times=first.times + 1)
+
+    def _known_as(self, sender_id: str) -> str:
+        """The name in quotation marks, or the name under which it is counted."""
+        name = f"{sender_id!r:.80}" if sender_id else "a participant without a name"
+        if name not in self._names and len(self._names) >= MAX_SENDERS:
+            return OTHERS
+        self._names.add(name)
+        return name
 
 
 def _fill(bloom_filter: bytes) -> float:

@@ -28,7 +28,7 @@ from .findings import (
     HeardSender,
     Orphan,
 )
-from .log_order import first_difference
+from .log_order import HOUR_MS
 from .replay import Life
 from .verdict import NO_CASE
 
@@ -40,7 +40,6 @@ NOT_SENT: Final = "its sender, whose journal is here, did not send it"
 ENDS_EARLY: Final = "its journal ends before it does"
 NOBODY: Final = ""
 """Participant of a finding that no journal assigns to a participant."""
-HOUR_MS: Final = 3_600_000
 ACROSS: Final = (
     Audit.DELIVERY,
     Audit.EQUAL_LOGS,
@@ -497,17 +496,12 @@ def unequal_logs(lives: Sequence[Life], deliveries: Iterable[Delivery]) -> Itera
             theirs = [message_id for _, message_id in sorted(logs[life[:3]])]
             here = [message_id for message_id in theirs if message_id in places]
             there = sorted(here, key=places.__getitem__)
-            position = first_difference(here, there)
-            if position is not None:
-                detail = difference(position, model.participant_id, there[position])
-                yield Finding(
-                    Audit.EQUAL_LOGS.value, *life[:3], here[position], life.until_ms, detail
-                )
-
-
-def difference(position: int, model_id: str, message_id: str) -> str:
-    """Return the text of a finding about two logs with different orders."""
-    return f"position {position} of what both have is {message_id} in the log of {model_id}"
+            for position, (mine, other) in enumerate(zip(here, there, strict=True)):
+                if mine != other:
+                    place = f"position {position} of what both have is {other}"
+                    detail = f"{place} in the log of {model.participant_id}"
+                    yield Finding(Audit.EQUAL_LOGS.value, *life[:3], mine, life.until_ms, detail)
+                    break
 
 
 def disordered(lives: Iterable[Life]) -> list[tuple[Life, list[Life]]]:

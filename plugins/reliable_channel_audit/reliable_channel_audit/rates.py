@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import ceil, floor
+from math import ceil, trunc
 from typing import Final
 
 from .facts import Delivery
@@ -69,15 +69,15 @@ def listed(found: Iterable[Rate]) -> list[Rate]:
 
 def percent(share: float) -> str:
     """Return a share as a percentage, rounded down, so that only a complete share is 100 %."""
-    return f"{floor(share * 10_000) / 100:g} %"
+    return f"{trunc(share * 10_000) / 100:g} %"
 
 
 def duration(ms: float | None) -> str:
     """Return a duration as text for people. For a duration of None, the text is empty."""
     if ms is None:
         return ""
-    if ms < 1_000:
-        return f"{ms:.0f} ms"
+    if ms < 999.5:
+        return f"{ms:.3g} ms"
     return f"{ms / 1_000:.3g} s" if ms < 600_000 else f"{ms / 60_000:,.0f} min"
 
 

@@ -75,39 +75,30 @@ class Life(NamedTuple):
     is empty."""
 
 
-class CaseCounts(NamedTuple):
-    """Numbers of cases in a participant's journal, for the audits."""
+def case_counts(
+    *, entries: int, arrivals: int, in_order: int, references: int, asked: int, heard: int
+) -> dict[Audit, int]:
+    """Return the number of cases for each audit of one log.
 
-    entries: int
-    """Number of messages that entered the log."""
-    arrivals: int
-    """Number of messages of others that entered the log."""
-    in_order: int
-    """Number of entries in a log that is known from its beginning."""
-    references: int
-    """Number of references from messages in the log to other messages."""
-    asked: int
-    """Number of messages that the participant requested from others."""
-    heard: int
-    """Number of received messages that were accepted or were sync messages."""
-
-    def by_audit(self) -> dict[Audit, int]:
-        """Return the number of cases for each audit."""
-        return {
-            Audit.DELIVERY: self.arrivals,
-            Audit.ARRIVED: self.arrivals,
-            Audit.RECEIVED: self.arrivals,
-            Audit.EXACTLY_ONCE: self.entries,
-            Audit.CAUSAL_ORDER: self.references,
-            Audit.LOG_ORDER: self.in_order,
-            Audit.EQUAL_LOGS: self.entries,
-            Audit.IDS: self.entries,
-            Audit.REFERENCES: self.references,
-            Audit.ACKNOWLEDGEMENTS: max(self.entries - self.arrivals, 0),
-            Audit.REPAIR: self.asked,
-            Audit.CLOCK: self.heard,
-            Audit.JOURNALS: 1,
-        }
+    A log has `entries`, of which `arrivals` are of others. `in_order` is the number of entries if
+    the log is known from its beginning, otherwise 0. Entries have `references` to messages. The
+    participant requested `asked` messages, and received `heard` accepted or sync messages.
+    """
+    return {
+        Audit.DELIVERY: arrivals,
+        Audit.ARRIVED: arrivals,
+        Audit.RECEIVED: arrivals,
+        Audit.EXACTLY_ONCE: entries,
+        Audit.CAUSAL_ORDER: references,
+        Audit.LOG_ORDER: in_order,
+        Audit.EQUAL_LOGS: entries,
+        Audit.IDS: entries,
+        Audit.REFERENCES: references,
+        Audit.ACKNOWLEDGEMENTS: max(entries - arrivals, 0),
+        Audit.REPAIR: asked,
+        Audit.CLOCK: heard,
+        Audit.JOURNALS: 1,
+    }
 
 
 def message_of(payload: bytes | None) -> Message | None:
@@ -290,14 +281,14 @@ class Replay:
 
     def judged(self) -> Iterator[Coverage]:
         """Yield the number of cases for each audit, with reasons for unjudged cases."""
-        cases = CaseCounts(
+        cases = case_counts(
             entries=len(self._seen),
             arrivals=self._reception.arrivals,
             in_order=0 if self._log.is_partial else len(self._log),
             references=self._references,
             asked=len(self._asked),
             heard=self._messages_heard,
-        ).by_audit()
+        )
         unjudged = dict(self._reception.unjudged()) | self._unjudged
         for audit in Audit:
             yield Coverage(*self._whose, audit.value, cases[audit], unjudged.get(audit))
@@ -365,19 +356,13 @@ class Replay:
         return self._settle_ms
 
     @property
-    def is_in_other_time(self) -> bool:
-        """True if the times of the journal seem not to be in milliseconds."""
-        return bool(self._time_unit)
-
-    @property
-    def has_whole_contents(self) -> bool:
-        """True if the application receives the contents of messages unchanged."""
-        return self._reception.is_plain
-
-    @property
-    def knows_log(self) -> bool:
-        """True if the journals contain the whole log of the participant."""
-        return not self._log.is_partial
+    def oddity(self) -> str:
+        """Reason why the session that was opened needs the row reader, or an empty text."""
+        if self._log.is_partial:
+            return "the journal begins with an existing log"
+        if not self._reception.is_plain:
+            return "contents in the journal are cut or encrypted"
+        return self._time_unit
 
     def option(self, name: str) -> Any:
         """Return an option of the latest session, or the default if the value has another type."""

@@ -44,7 +44,6 @@ LEADING: Final = (
 )
 """Sections between delivery rates and promises, which answer an operator's first questions."""
 FIGURES: Final = (
-    Figure("overhead", "Overhead", figures.overhead),
     Figure("clocks", "Clocks", figures.clocks),
     Figure("misbehaviour", "What no honest member sends", figures.members),
 )

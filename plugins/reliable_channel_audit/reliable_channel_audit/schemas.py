@@ -3,8 +3,11 @@ milliseconds since 1970 by the participant's clock."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, get_type_hints
 
+import pyarrow as pa
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -16,42 +19,29 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from .lines import Line
+
 TEXT, NUMBER, BYTES, FLAG = StringType(), LongType(), BinaryType(), BooleanType()
 TEXTS = ArrayType(TEXT, containsNull=False)
 
 
-def _table(**columns: DataType) -> StructType:
+def table_type(**columns: DataType) -> StructType:
+    """Return the type of a table's rows, from the types of its columns."""
     return StructType([StructField(name, kind) for name, kind in columns.items()])
 
 
-JOURNAL: Final = _table(
-    channel_id=TEXT,
-    participant_id=TEXT,
-    path=TEXT,
-    number=NUMBER,
-    life=NUMBER,
-    event=TEXT,
-    at_ms=NUMBER,
-    message_id=TEXT,
-    sender_id=TEXT,
-    source=TEXT,
-    outcome=TEXT,
-    message_hash=BYTES,
-    timestamp_ns=NUMBER,
-    lamport_timestamp=NUMBER,
-    position=NUMBER,
-    evicted=NUMBER,
-    content_sha256=BYTES,
-    first_segment_id=TEXT,
-    acknowledged_by=TEXT,
-    message_ids=TEXTS,
-    payload=BYTES,
-    record=TEXT,
+_TYPES: Final[dict[Any, DataType]] = {
+    **dict.fromkeys((str, str | None), TEXT),
+    **{int | None: NUMBER, bytes | None: BYTES, list[str] | None: TEXTS},
+}
+JOURNAL: Final = table_type(
+    **{"channel_id": TEXT, "participant_id": TEXT, "path": TEXT, "number": NUMBER, "life": NUMBER},
+    **{name: _TYPES[hint] for name, hint in get_type_hints(Line).items()},
 )
 """Columns of a journal line (`lines.Line`). In a stream, the log's number `life` is null, because a
 stream may begin at any line."""
 
-MESSAGE: Final = _table(
+MESSAGE: Final = table_type(
     dialect=TEXT,
     kind=TEXT,
     channel_id=TEXT,
@@ -66,3 +56,11 @@ MESSAGE: Final = _table(
     error=TEXT,
 )
 """Columns of a decoded SDS message, where `error` says why other data could not be decoded."""
+
+
+def batch(table: StructType, rows: Sequence[Sequence[Any]]) -> pa.RecordBatch:
+    """Return rows of a table as an Arrow batch."""
+    schema = to_arrow_schema(table)
+    columns: Iterable[Sequence[Any]] = zip(*rows, strict=True) if rows else [()] * len(schema)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import subprocess
 import sys
 import tempfile
 import zipfile
@@ -15,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from .jvm import SparkUnavailable, java_version, quiet_gateway
+from reliable_channel.errors import ReliableChannelError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,6 +27,7 @@ PACKAGES: Final = (
     *("reliable_channel_svs", "reliable_channel_mvds"),
 )
 """Python packages that worker processes need for reading journals and running simulations."""
+MIN_JAVA: Final = 17
 TASKS_A_CORE: Final = 4
 CONNECT_S: Final = 10
 _MASTER: Final = re.compile(r"local(\[[\w*]+(,\s*\d+)?\])?|spark://.+:\d+.*")
@@ -37,6 +40,12 @@ QUIET: Final = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),  # the only one that has timers
 }
+_LOGGING: Final = Path(__file__).with_name("log4j2.properties")
+_JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+
+
+class SparkUnavailable(ReliableChannelError):
+    """Error that Spark cannot be started or reached. The text of the error gives the solution."""
 
 
 def session(
@@ -74,9 +83,9 @@ def session(
         _tell_server(spark, settings or {})
     else:
         spark = _started(master or "local[*]", settings or {}, verbose=verbose)
-    from .sources import register
+    from .sources.journals import JournalSource
 
-    register(spark)
+    spark.dataSource.register(JournalSource)
     return spark
 
 
@@ -93,27 +102,50 @@ def package_zip(directory: str | Path) -> Path:
     return path
 
 
+def java_version(java: str | None = None) -> int:
+    """Return the version of the Java that Spark would use.
+
+    Raises:
+        SparkUnavailable: there is none, or it is too old.
+    """
+    home = os.environ.get("JAVA_HOME")
+    java = java or (str(Path(home, "bin", "java")) if home else shutil.which("java"))
+    how = (
+        f"install Java {MIN_JAVA} or 21 (Debian: apt install openjdk-17-jre-headless) "
+        "or set JAVA_HOME"
+    )
+    if java is None:
+        raise SparkUnavailable(f"Spark needs Java, but no Java was found: {how}")
+    try:
+        told = subprocess.run([java, "-version"], capture_output=True, check=False)
+    except OSError as error:
+        raise SparkUnavailable(f"{java} cannot be run ({error}): {how}") from error
+    found = re.search(rb'version "(?:1\.)?(\d+)', told.stderr)
+    if found is None:
+        raise SparkUnavailable(f"{java} does not say which version it is: {how}")
+    if (major := int(found[1])) < MIN_JAVA:
+        raise SparkUnavailable(f"{java} is Java {major}, which Spark 4 cannot use: {how}")
+    return major
+
+
 def _started(master: str, settings: Mapping[str, str], *, verbose: bool) -> SparkSession:
     java_version()
     if master.startswith("spark://"):
         _answered(master, master.removeprefix("spark://").split(","))
-    from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
     few = {}
     if master.startswith("local"):  # Spark's 200 are for a cluster: most would be empty here
         few["spark.sql.shuffle.partitions"] = str(TASKS_A_CORE * (os.cpu_count() or 1))
     where = {"spark.master": master, "spark.app.name": "reliable-channel"}
-    options = [*{**where, **QUIET, **few, **settings}.items()]
+    options = {**where, **QUIET, **few, **settings}
+    if not verbose:
+        own = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
+        options[_JAVA_OPTIONS] = f"{own} {settings.get(_JAVA_OPTIONS, '')}"
     try:
-        if not verbose and SparkContext._gateway is None:  # no JVM was started in this process yet
-            conf = SparkConf().setAll(options)
-            SparkContext(conf=conf, gateway=quiet_gateway(conf))
-        spark = SparkSession.builder.config(map=dict(options)).getOrCreate()
+        spark = SparkSession.builder.config(map=options).getOrCreate()
     except Exception as error:  # Py4J's and Java's own, of whatever kind
         raise SparkUnavailable(f"Spark does not start on {master}: {first_line(error)}") from error
-    if not verbose:
-        spark.sparkContext.setLogLevel("ERROR")
     if not master.startswith("local"):
         spark.sparkContext.addPyFile(str(package_zip(tempfile.mkdtemp())))
     return spark

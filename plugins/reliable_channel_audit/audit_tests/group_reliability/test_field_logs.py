@@ -13,7 +13,7 @@ from reliable_channel_audit.group_reliability.field_logs import (
     STATUS,
     WAKU,
     FieldLog,
-    Seen,
+    Sighting,
     seen_in,
 )
 
@@ -32,7 +32,7 @@ AT_US = 1_763_643_976_019_361
                 f"received relay message my_peer_id=16U*GiNg1a msg_hash={HASH} "
                 "from_peer_id=16U*wJXtuH receivedTime=1763643976019361536"
             ),
-            Seen("16U*GiNg1a", HASH, AT_US, RECEIVED, None, WAKU),
+            Sighting("16U*GiNg1a", HASH, AT_US, RECEIVED, None, WAKU),
         ),
         (
             (
@@ -43,7 +43,7 @@ AT_US = 1_763_643_976_019_361
                 '"contentTopic":"/my-app/1/dst/proto","receivedTime":1763643976019361536,'
                 '"payloadSizeBytes":1000.0}'
             ),
-            Seen("16U*S6zwhq", HASH, AT_US, RECEIVED, None, WAKU),
+            Sighting("16U*S6zwhq", HASH, AT_US, RECEIVED, None, WAKU),
         ),
         (
             (
@@ -52,7 +52,7 @@ AT_US = 1_763_643_976_019_361
                 "requestId=46e649c7-f0db-409c-afed-c34f17e2ff7b pubsubTopic=/waku/2/rs/2/0 "
                 f"msg_hash={HASH} receivedTime=1763643976019361536"
             ),
-            Seen("", HASH, AT_US, ENTERED, None, WAKU),
+            Sighting("", HASH, AT_US, ENTERED, None, WAKU),
         ),
         (
             (
@@ -62,25 +62,25 @@ AT_US = 1_763_643_976_019_361
                 f'pubsubTopic="some(\\"/waku/2/rs/2/0\\")" msg_hash={HASH} '
                 "receivedTime=1763643976019361536"
             ),
-            Seen("16U*GiNg1a", HASH, AT_US, ENTERED, None, WAKU),
+            Sighting("16U*GiNg1a", HASH, AT_US, ENTERED, None, WAKU),
         ),
         (
             (
                 f"publishWithConn my_peer_id=16U*a peer_id=16U*b msg_hash={HASH} "
                 "sentTime=1763643976019361536"
             ),
-            Seen("16U*a", HASH, AT_US, ENTERED, None, WAKU),
+            Sighting("16U*a", HASH, AT_US, ENTERED, None, WAKU),
         ),
         (
             (
                 "Received message msgId=7 sentAt=1763643976000000000 current=1763643976019361536 "
                 "delayMs=-3"
             ),
-            Seen("", "7", AT_US, RECEIVED, 1_763_643_976_000_000, NIM_LIBP2P),
+            Sighting("", "7", AT_US, RECEIVED, 1_763_643_976_000_000, NIM_LIBP2P),
         ),
         (
             "Sent message msgId=7 timestamp=1763643976019361536",
-            Seen("", "7", AT_US, ENTERED, AT_US, NIM_LIBP2P),
+            Sighting("", "7", AT_US, ENTERED, AT_US, NIM_LIBP2P),
         ),
         (
             (
@@ -88,17 +88,17 @@ AT_US = 1_763_643_976_019_361
                 "'event': {'chats': [{'name': \"it's\"}], 'messages': [{'id': '0xab', "
                 "'from': '0x04', 'chatId': '0x02', 'timestamp': 1763643976000}]}}"
             ),
-            Seen("", "0xab", 1_763_643_976_019_000, RECEIVED, 1_763_643_976_000_000, STATUS),
+            Sighting("", "0xab", 1_763_643_976_019_000, RECEIVED, 1_763_643_976_000_000, STATUS),
         ),
     ],
 )
-def test_a_line_of_the_field(text: str, seen: Seen) -> None:
+def test_a_line_of_the_field(text: str, seen: Sighting) -> None:
     assert list(seen_in(text, {})) == [seen]
 
 
 def test_a_line_whose_fields_the_collector_took_out() -> None:
     fields = {"msg_hash": HASH, "my_peer_id": "16U*a", "receivedTime": "1763643976019361536"}
-    expected = Seen("16U*a", HASH, AT_US, RECEIVED, None, WAKU)
+    expected = Sighting("16U*a", HASH, AT_US, RECEIVED, None, WAKU)
     assert list(seen_in("received relay message", fields)) == [expected]
 
 

@@ -3,7 +3,7 @@
 from itertools import count
 
 from reliable_channel_audit.lines import CLOSED, LOGGED, OPENED, Line
-from reliable_channel_audit.live_audit.alarms import MOST_OPEN, Alarm, Open, alarms
+from reliable_channel_audit.live_audit.alarms import MOST_OPEN, Alarm, Followed, alarms
 
 WHOSE = ("general", "alice")
 
@@ -12,12 +12,12 @@ def own(message_id: str, at_ms: int) -> Line:
     return Line(LOGGED, at_ms, message_id, first_segment_id=message_id)
 
 
-def raised(of: Open, now_ms: int, ahead_ms: int = 0) -> list[Alarm]:
+def raised(of: Followed, now_ms: int, ahead_ms: int = 0) -> list[Alarm]:
     return list(alarms({WHOSE: of}, now_ms, patience_ms=100, ahead_ms={WHOSE: ahead_ms}))
 
 
 def test_no_line_need_come() -> None:
-    of = Open()
+    of = Followed()
     of.add(Line(OPENED, 0))
     for number in range(3):
         of.add(own(str(number), 10 * number))
@@ -30,7 +30,7 @@ def test_no_line_need_come() -> None:
 
 
 def test_what_is_resolved_is_no_alarm() -> None:
-    of = Open()
+    of = Followed()
     for line in (
         own("a", 0),
         own("f", 0),
@@ -46,7 +46,7 @@ def test_what_is_resolved_is_no_alarm() -> None:
 
 
 def test_of_a_participant_that_has_left_nothing_is_expected() -> None:
-    of = Open()
+    of = Followed()
     of.add(own("a", 0))
     of.add(Line(CLOSED, 1))
     assert raised(of, 10_000) == []
@@ -55,15 +55,15 @@ def test_of_a_participant_that_has_left_nothing_is_expected() -> None:
 
 
 def test_a_clock_that_is_ahead_or_behind_raises_nothing_early_or_late() -> None:
-    of = Open()
+    of = Followed()
     of.add(own("a", 1_000))
     assert raised(of, 50, ahead_ms=1_000) == []
     assert raised(of, 150, ahead_ms=1_000) != []
 
 
 def test_watched_messages_are_bounded() -> None:
-    of, numbers = Open(), count()
+    of, numbers = Followed(), count()
     for number in range(MOST_OPEN + 5):
         of.add(own(str(next(numbers)), number))
-    assert (len(of.unacknowledged), of.let_go) == (MOST_OPEN, 5)
-    assert next(iter(of.unacknowledged)) == "5"
+    assert len(of.open) == MOST_OPEN
+    assert next(iter(of.open)) == "5"

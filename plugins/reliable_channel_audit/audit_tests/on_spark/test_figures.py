@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from reliable_channel_audit import figures
 from reliable_channel_audit.clocks import clock_offsets
-from reliable_channel_audit.facts import Repair, Traffic
+from reliable_channel_audit.facts import Repair
 from reliable_channel_audit.journals import Participant
 from reliable_channel_audit.misbehaviour import Deed
 from reliable_channel_audit.tables.participants import NEVER, acknowledged
@@ -45,23 +45,6 @@ def test_repair_efficiency() -> None:
     ]
 
 
-def test_overhead() -> None:
-    fields = ("total_bytes", "content_bytes", "bloom_filter_bytes", "repair_request_bytes")
-    given = [
-        fact(
-            Traffic,
-            whose,
-            kind="content",
-            messages=messages,
-            causal_history_bytes=messages,
-            **{name: messages * 10**power for power, name in enumerate(fields, start=1)},
-        )
-        for whose, messages in (("alice", 3), ("bob", 1))
-    ]
-    expected = [("general", "content", 4, 40, 400, 4_000, 40_000, 4, 10.0)]
-    assert rows(figures.overhead(judged_facts(*given))) == expected
-
-
 def test_clocks() -> None:
     found = figures.clocks(judged_facts(offsets=clock_offsets(lags(*OFFSETS))))
     expected = [("general", name, offset_ms, "") for name, offset_ms in OFFSETS.items()]
@@ -86,6 +69,6 @@ def test_members() -> None:
 
 
 def test_of_nothing_there_are_columns(tmp_path: Path) -> None:
-    found = figures.overhead(judged_facts())
+    found = figures.repair_efficiency(judged_facts())
     assert found.num_rows == 0
-    assert found.schema.field("kind").type == pa.string()
+    assert found.schema.field("participant_id").type == pa.string()

@@ -16,7 +16,8 @@ from random import Random
 from pyspark.sql import SparkSession
 
 from reliable_channel_audit.lines import line_of
-from reliable_channel_audit.live import _COLUMNS, WATCHED, Watch
+from reliable_channel_audit.live import _COLUMNS
+from reliable_channel_audit.live_audit.alarms import WATCHED, Watch
 
 from ..generated import write_group
 from .cluster import ENVIRONMENT

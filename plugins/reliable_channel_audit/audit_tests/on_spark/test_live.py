@@ -14,17 +14,8 @@ from pyspark.sql.streaming.stateful_processor import ExpiredTimerInfo, TimerValu
 
 from reliable_channel_audit import journals
 from reliable_channel_audit.lines import SET_ASIDE, line_of
-from reliable_channel_audit.live import (
-    _COLUMNS,
-    KEEP_MS,
-    MAX_OPEN,
-    Notice,
-    Watch,
-    WatchedLine,
-    Watcher,
-    notices,
-    start,
-)
+from reliable_channel_audit.live import _COLUMNS, Watcher, notices, start
+from reliable_channel_audit.live_audit.alarms import KEEP_MS, MAX_OPEN, Notice, Watch, WatchedLine
 from reliable_channel_audit.sources.journals import JournalSource, JournalStreamReader
 
 from ..generated import write_group

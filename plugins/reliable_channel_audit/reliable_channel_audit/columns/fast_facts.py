@@ -13,13 +13,13 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from ..facts import LAGS_OF_A_SENDER, MAX_LAGS, Fact, Lag, Repair, Traffic
+from ..facts import LAGS_OF_A_SENDER, MAX_LAGS, Fact, Lag, Repair
 from ..findings import SETTLE_MS, Coverage, HeardSender
 from ..journals import Noted, Participant
 from ..log_order import Landed, LogOrder, digest_of
 from ..misbehaviour import MAX_SENDERS
 from ..reception import TAKEN
-from ..replay import BACK_MS, SPECIFIED, CaseCounts, Replay
+from ..replay import BACK_MS, SPECIFIED, Replay, case_counts
 from .gathered import REPAIRED, REQUESTED, Gathered
 from .messages import rows_of
 from .tables import NOT_GIVEN
@@ -49,13 +49,8 @@ def facts_of_parts(
     whose = participant.channel_id, participant.participant_id, 0
     replay = Replay(*whose, settle_ms=settle_ms)
     replay.add(opened, None)
-    if not (replay.knows_log and replay.has_whole_contents):
-        raise NeedsRowReader(
-            "the journal begins with an existing log, or contents in the journal are cut or "
-            "encrypted"
-        )
-    if replay.is_in_other_time:
-        raise NeedsRowReader("the journal states its times in another unit than milliseconds")
+    if replay.oddity:
+        raise NeedsRowReader(replay.oddity)
     return FastFacts(whose, _FastReader(life, replay, whose).few())
 
 
@@ -91,14 +86,14 @@ class _FastReader:
         self._check_order()
         responses = Counter(each for sent in life.of(REPAIRED) for each in sent.message_ids)
         entries = len(life.log.line)
-        cases = CaseCounts(
+        cases = case_counts(
             entries=entries,
             arrivals=int(self._is_other.sum()),
             in_order=entries,
             references=references,
             asked=len(requests),
             heard=int(self._is_heard.sum()),
-        ).by_audit()
+        )
         ended = self._replay.life()._replace(
             until_ms=self._until_ms,
             entries=entries,
@@ -108,7 +103,6 @@ class _FastReader:
         few: list[Fact] = [ended]
         few += (Coverage(*self._whose, audit.value, n, None) for audit, n in cases.items())
         few += self._heard()
-        few += self._traffic()
         few += self._lags()
         few += (
             Repair(*self._whose, each, requests[each], responses[each])
@@ -350,23 +344,6 @@ class _FastReader:
                 lamport = max(int(messages.lamport_timestamp[place]), 0)
                 at_ms = int(wire.at_ms[place]) if lamport else 0
             yield HeardSender(*self._whose, self._names[sender], count, lamport, at_ms)
-
-    def _traffic(self) -> Iterator[Traffic]:
-        messages, is_out = self._life.messages, ~self._life.wire.is_in
-        words = list(self._life.words)
-        for source, count in _counted(self._life.wire.source[is_out]).items():
-            chosen = is_out & (self._life.wire.source == source)
-            total, content, bloom, repair = (
-                int(column[chosen].sum())
-                for column in (
-                    messages.total_bytes,
-                    messages.content_bytes,
-                    messages.bloom_filter_bytes,
-                    messages.repair_request_bytes,
-                )
-            )
-            sizes = total, content, bloom, repair, total - content - bloom - repair
-            yield Traffic(*self._whose, words[source], count, *sizes)
 
     def _lags(self) -> Iterator[Lag]:
         wire, messages = self._life.wire, self._life.messages

@@ -12,7 +12,7 @@ import numpy as np
 
 from reliable_channel.spi import MAX_FIELDS
 
-from .wire import Array, Bytes, NeedsRowReader, Whole, padded, ramps
+from .wire import Array, Bytes, NeedsRowReader, Whole, ramps
 
 MAX_PIECES: Final = 2 * MAX_FIELDS
 """Maximum number of the numbered fields that an `Unpacker` remembers."""
@@ -24,8 +24,6 @@ class Pieces(NamedTuple):
     """Pieces of bytes from which payloads are composed, each once."""
 
     text: bytes
-    data: Bytes
-    """Bytes of all pieces, with padding."""
     begins: Whole
     ends: Whole
 
@@ -242,7 +240,7 @@ class _Definitions:
         placed[at] = np.cumsum(sizes) - sizes
         lengths = np.zeros(len(self.sizes), np.int64)
         lengths[at] = sizes - padding
-        return Pieces(data, padded(data), placed, placed + lengths)
+        return Pieces(data, placed, placed + lengths)
 
 
 def _flipped(base: bytes | Bytes, packed: str) -> Bytes:
@@ -259,4 +257,4 @@ def _flipped(base: bytes | Bytes, packed: str) -> Bytes:
 
 def _pieces(text: bytes, sizes: Whole) -> Pieces:
     ends = np.cumsum(sizes)
-    return Pieces(text, padded(text), ends - sizes, ends)
+    return Pieces(text, ends - sizes, ends)

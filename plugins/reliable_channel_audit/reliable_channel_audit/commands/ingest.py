@@ -18,6 +18,17 @@ if TYPE_CHECKING:
     from ..tables.ingest import Ingested
     from ..tables.judging import Judged
 
+SettleMs = Annotated[
+    int | None,
+    typer.Option(
+        min=0,
+        help=(
+            "Time that a message may be on its way (ms). Default: the time of a retry "
+            "and a repair, from the options of the participants."
+        ),
+    ),
+]
+
 
 def register(app: typer.Typer) -> None:
     app.command()(ingest)
@@ -31,16 +42,7 @@ def ingest(
             "--to", metavar="DIRECTORY", help="Folder for the tables that the command writes."
         ),
     ],
-    settle_ms: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help=(
-                "Time that a message may be on its way (ms). Default: the time of a retry "
-                "and a repair, from the options of the participants."
-            ),
-        ),
-    ] = None,
+    settle_ms: SettleMs = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the outcome of the command as JSON.")
     ] = False,

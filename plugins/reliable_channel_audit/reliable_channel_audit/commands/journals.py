@@ -16,11 +16,13 @@ from reliable_channel.spi import ExitCode, err, out, say
 
 from ..live_audit.alarms import PATIENCE_MS
 from ..live_audit.judge import WINDOW
-from .ingest import judged_tables
+from .ingest import SettleMs, judged_tables
 from .spark_flags import MASTER_HELP, REMOTE_HELP, Conf, settings
 from .verdict_text import echo, exit_status, tell, tell_evidence
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from ..evidence import Evidence
     from ..verdict import Verdict
 
@@ -42,16 +44,7 @@ def journals(
             "--out", file_okay=False, help="Write a report and its tables into this directory."
         ),
     ] = None,
-    settle_ms: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help=(
-                "Time that a message may be on its way (ms). Default: the time of a retry "
-                "and a repair, from the options of the participants."
-            ),
-        ),
-    ] = None,
+    settle_ms: SettleMs = None,
     message: Annotated[
         str | None,
         typer.Option(
@@ -130,15 +123,14 @@ def journals(
     broken promise and alarm once, and writes `reports.jsonl` to `--out`.
     """
     if live:
+        limits = {"patience_ms": round(patience_s * 1000), "window": window}
         _live(
             paths,
             report or REPORT,
-            settle_ms=settle_ms,
-            patience_s=patience_s,
-            every_s=every_s,
-            window=window,
-            listen=listen,
-            webhook=webhook,
+            {"settle_ms": settle_ms, **limits},
+            every_s,
+            listen,
+            webhook,
             as_json=as_json,
         )
         return
@@ -152,17 +144,12 @@ def journals(
             )
         found, shown = _checked(paths, settle_ms)
     else:
-        found, shown, page = _reported(
-            paths,
-            report,
-            settle_ms,
-            with_dag=dag,
-            master=master,
-            remote=remote,
-            conf=conf,
-            partitions=partitions,
-            verbose=spark_log,
-        )
+        spark = None
+        if master or remote:
+            from ..session import session
+
+            spark = session(master, remote=remote, settings=settings(conf), verbose=spark_log)
+        found, shown, page = _reported(paths, report, settle_ms, dag, spark, partitions)
     if as_json:
         values = json.loads(found.to_json()) | {"evidence": [each.to_dict() for each in shown]}
         values["report"] = page and str(page.resolve())
@@ -195,13 +182,9 @@ def _reported(
     paths: list[Path],
     directory: Path,
     settle_ms: int | None,
-    *,
     with_dag: bool,
-    master: str | None,
-    remote: str | None,
-    conf: list[str] | None,
+    spark: "SparkSession | None",
     partitions: int | None,
-    verbose: bool,
 ) -> "tuple[Verdict, list[Evidence], Path | None]":
     """Judge by tables, which tasks of Spark make if there is one, and write the report."""
     from ..journals import journal_files
@@ -210,11 +193,6 @@ def _reported(
 
     if not journal_files(paths, may_be_none=True):
         return Verdict(unknown=reasons({}, {}, ())), [], None
-    spark = None
-    if master or remote:
-        from ..session import session
-
-        spark = session(master, remote=remote, settings=settings(conf), verbose=verbose)
     kept = directory / "facts"
     _, judged, shown = judged_tables(
         paths, kept, settle_ms, is_report=True, spark=spark, partitions=partitions
@@ -256,13 +234,11 @@ def _explain(paths: list[Path], message_id: str, *, as_json: bool) -> ExitCode:
 def _live(
     paths: list[Path],
     directory: Path,
-    *,
-    settle_ms: int | None,
-    patience_s: float,
+    limits: dict[str, Any],
     every_s: float,
-    window: int,
     listen: str | None,
     webhook: str | None,
+    *,
     as_json: bool,
 ) -> None:
     """Judge until the program is stopped."""
@@ -272,13 +248,7 @@ def _live(
 
     where = service.address(listen) if listen is not None else None
     reports = Reports(directory)
-    judge = LiveJudge(
-        [path.resolve() for path in paths],
-        reports,
-        settle_ms=settle_ms,
-        patience_ms=round(patience_s * 1000),
-        window=window,
-    )
+    judge = LiveJudge([path.resolve() for path in paths], reports, **limits)
     text = service.as_json if as_json else service.as_text
 
     def show(each: dict[str, Any]) -> None:

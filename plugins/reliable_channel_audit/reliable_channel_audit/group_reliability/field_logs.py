@@ -36,6 +36,7 @@ class Sighting(NamedTuple):
     """Sighting of a message at a node, with its time."""
 
     node: str
+    """Name of the node, or an empty text for a line without a name."""
     message: str
     at_us: int
     """Time of the sighting by the node's clock (µs since 1970)."""
@@ -43,22 +44,10 @@ class Sighting(NamedTuple):
     """Kind of the sighting, `ENTERED` or `RECEIVED`."""
     sent_us: int | None
     """Time when the message was sent, if the line has it (µs)."""
-    group: str
+    implementation: str
+    group: str = ""
     """Group of nodes on one shard, all of which should receive the message. If the names of nodes
     show no shard, `group` is empty."""
-    implementation: str
-
-
-class Seen(NamedTuple):
-    """Sighting in a line, before its node is known."""
-
-    peer: str
-    """Name of the node in the line. If the line has no name, `peer` is empty."""
-    message: str
-    at_us: int
-    kind: str
-    sent_us: int | None
-    implementation: str
 
 
 class FieldLog:
@@ -84,9 +73,9 @@ class FieldLog:
                 self.unreadable += 1
                 continue
             for each in seen:
-                node = pod or (stem if alone and not self.is_dump else each.peer) or stem
+                node = pod or (stem if alone and not self.is_dump else each.node) or stem
                 shard = _shard(node) if each.implementation == WAKU else ""
-                yield Sighting(node, *each[1:5], shard, each.implementation)
+                yield each._replace(node=node, group=shard)
 
     def _texts(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
         for _, line in numbered_texts(self.path):
@@ -99,7 +88,7 @@ class FieldLog:
             yield text, fields
 
 
-def seen_in(text: str, fields: Mapping[str, Any]) -> Iterator[Seen]:
+def seen_in(text: str, fields: Mapping[str, Any]) -> Iterator[Sighting]:
     """Yield the sighting that a line of a log contains. `fields` are the fields into which
     VictoriaLogs may have split the line.
 
@@ -115,21 +104,21 @@ def seen_in(text: str, fields: Mapping[str, Any]) -> Iterator[Seen]:
     elif "Received message" in text and "msgId" in text:
         at_us = int(_field(text, fields, "current")) // 1000
         sent_us = int(_field(text, fields, "sentAt")) // 1000
-        yield Seen("", _field(text, fields, "msgId"), at_us, RECEIVED, sent_us, NIM_LIBP2P)
+        yield Sighting("", _field(text, fields, "msgId"), at_us, RECEIVED, sent_us, NIM_LIBP2P)
     elif "Sent message" in text and "msgId" in text:
         at_us = int(_field(text, fields, "timestamp")) // 1000
-        yield Seen("", _field(text, fields, "msgId"), at_us, ENTERED, at_us, NIM_LIBP2P)
+        yield Sighting("", _field(text, fields, "msgId"), at_us, ENTERED, at_us, NIM_LIBP2P)
     elif _SIGNAL in text:
         yield from _signal(text, fields)
 
 
-def _waku(text: str, fields: Mapping[str, Any], kind: str, time: str) -> Seen:
+def _waku(text: str, fields: Mapping[str, Any], kind: str, time: str) -> Sighting:
     at_us = int(_field(text, fields, time)) // 1000
     message = _field(text, fields, "msg_hash")
-    return Seen(_field(text, fields, "my_peer_id", ""), message, at_us, kind, None, WAKU)
+    return Sighting(_field(text, fields, "my_peer_id", ""), message, at_us, kind, None, WAKU)
 
 
-def _signal(text: str, fields: Mapping[str, Any]) -> Iterator[Seen]:
+def _signal(text: str, fields: Mapping[str, Any]) -> Iterator[Sighting]:
     """Messages of a signal `messages.new`; those that the node sent itself come back as well."""
     begin, _, value = text.partition(_SIGNAL)
     if "'messages'" not in value and '"messages"' not in value:
@@ -140,7 +129,7 @@ def _signal(text: str, fields: Mapping[str, Any]) -> Iterator[Seen]:
         sent_us = int(message["timestamp"]) * 1000
         own = bool(message.get("outgoingStatus"))
         kind = ENTERED if own else RECEIVED
-        yield Seen("", message["id"], at_us, kind, sent_us, STATUS)
+        yield Sighting("", message["id"], at_us, kind, sent_us, STATUS)
 
 
 def _field(text: str, fields: Mapping[str, Any], name: str, otherwise: str | None = None) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from typing import Final, NamedTuple
 
+from ..rates import duration, percent
 from .figures import Figures
 from .runs import Run
 
@@ -83,25 +84,7 @@ def shown(name: str, value: float | int | None) -> str:
     if value is None:
         return UNKNOWN
     if name.endswith("_rate"):
-        return _percent(value)
+        return percent(value)
     if name.endswith("_ms"):
-        return _duration(value)
+        return "-" * (value < 0) + duration(abs(value))
     return f"{value:.2f}" if isinstance(value, float) else f"{value:,}"
-
-
-def _percent(value: float) -> str:
-    """Never 100 % where one is missing, nor 0 % where one came."""
-    text = f"{value:.3%}"
-    if text == "100.000%" and value < 1:
-        text = "99.999…%"
-    if text == "0.000%" and value > 0:
-        text = "0.001%"
-    return text.replace(".000%", "%").replace("%", " %")
-
-
-def _duration(ms: float) -> str:
-    sign, ms = ("-", -ms) if ms < 0 else ("", ms)
-    for unit, size in (("h", 3_600_000), ("min", 60_000), ("s", 1000)):
-        if ms >= size * (2 if unit != "s" else 1):
-            return f"{sign}{ms / size:.3g} {unit}"
-    return f"{sign}{ms:.3g} ms"

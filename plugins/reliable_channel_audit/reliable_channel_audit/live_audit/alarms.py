@@ -1,25 +1,159 @@
-"""Alarms about conditions that last too long by the clock of this machine. An alarm is raised even
-if no more lines arrive."""
+"""Open messages of participants, and alarms about conditions that last too long.
+
+`check --live` raises alarms by the clock of this machine, even if no more lines arrive. The Spark
+stream (`live.notices`) watches the same messages.
+"""
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from ..lines import CLOSED, LOGGED, OPENED, Line
+from ..lines import CLOSED, OPENED, Line
 
 PATIENCE_MS: Final = 300_000
 """Maximum time without an acknowledgement, a missing message, or a new journal line before an
 alarm."""
+WATCHED: Final = (
+    "message_logged",
+    "message_acknowledged",
+    "delivery_failed",
+    "send_failed",
+    "message_missing",
+    "message_lost",
+)
+KEEP_MS: Final = 86_400_000
+"""Time for which an open message is watched after it was accepted or first missing."""
+MAX_OPEN: Final = 10_000
+"""Maximum number of open messages that are watched for one participant. Beyond the maximum, the
+oldest open messages are evicted."""
 MOST_OPEN: Final = 200_000
-"""Maximum number of messages that are watched for one participant. Beyond the maximum, the oldest
-messages are evicted."""
+"""The same maximum in `check --live`."""
 UNACKNOWLEDGED: Final = "unacknowledged"
 MISSING: Final = "missing"
 SILENT: Final = "silent"
 Key = tuple[str, str, str]
 """Channel, participant and kind of an alarm."""
+WatchedLine = tuple[int, str, str | None, str | None, Iterable[str] | None]
+"""Columns `at_ms`, `event`, `message_id`, `first_segment_id` and `message_ids` of a line."""
+
+
+class Notice(NamedTuple):
+    """Notice about a message, such as its acknowledgement."""
+
+    kind: str
+    message_id: str
+    at_ms: int
+    after_ms: int
+
+
+class Open(NamedTuple):
+    """Open message, which is not delivered or not acknowledged yet."""
+
+    kind: str
+    """Kind of the open message, `UNACKNOWLEDGED` (own) or `MISSING` (known only by reference)."""
+    since_ms: int
+    is_alarmed: bool = False
+
+
+@dataclass(slots=True)
+class Watch:
+    """Open messages of one participant. Time is that of the journal's lines, and continues with
+    this machine's clock between lines."""
+
+    open: dict[str, Open] = field(default_factory=dict)
+    newest_ms: int = 0
+    """Time of the participant's newest line."""
+    read_ms: int = 0
+    """Time at which the newest line was read, by this machine's clock."""
+    max_open: int = MAX_OPEN
+
+    def take(self, lines: Iterable[WatchedLine], now_ms: int) -> Iterator[Notice]:
+        """Process new lines of a participant. For each message that the lines close, `take` yields
+        a notice."""
+        for line in lines:
+            if line[0] > self.newest_ms:
+                self.newest_ms, self.read_ms = line[0], now_ms
+            yield from self._line(*line)
+        while len(self.open) > self.max_open:
+            yield self._forgotten(next(iter(self.open)), self.newest_ms)
+
+    def due(self, now_ms: int, patience_ms: int) -> Iterator[Notice]:
+        """Yield an alarm once for each message that has been open for too long."""
+        at_ms = self.newest_ms + max(0, now_ms - self.read_ms)
+        for message_id, one in list(self.open.items()):
+            after_ms = at_ms - one.since_ms
+            if not one.is_alarmed and after_ms > patience_ms:
+                self.open[message_id] = one._replace(is_alarmed=True)
+                yield Notice(one.kind, message_id, at_ms, after_ms)
+            if after_ms > max(KEEP_MS, patience_ms):
+                yield self._forgotten(message_id, at_ms)
+
+    def next_ms(self, patience_ms: int) -> int | None:
+        """Return the time of the next call of `due` by this machine's clock, or None without open
+        messages."""
+        keep_ms = max(KEEP_MS, patience_ms)
+        times = (
+            one.since_ms + (keep_ms if one.is_alarmed else patience_ms)
+            for one in self.open.values()
+        )
+        first_ms = min(times, default=None)
+        return None if first_ms is None else first_ms - self.newest_ms + self.read_ms + 1
+
+    def _forgotten(self, message_id: str, at_ms: int) -> Notice:
+        since_ms = self.open.pop(message_id).since_ms
+        return Notice("forgotten", message_id, at_ms, at_ms - since_ms)
+
+    def _line(
+        self,
+        at_ms: int,
+        event: str,
+        message_id: str | None,
+        first_segment_id: str | None,
+        message_ids: Iterable[str] | None,
+    ) -> Iterator[Notice]:
+        message_id = message_id or ""
+        match event:
+            case "message_logged" if first_segment_id == message_id:
+                self.open[message_id] = Open(UNACKNOWLEDGED, at_ms)
+            case "message_logged":
+                yield from self._settled("recovered", MISSING, message_id, at_ms)
+            case "message_lost":
+                yield from self._settled("lost", MISSING, message_id, at_ms)
+            case "message_acknowledged":
+                yield from self._settled("acknowledged", UNACKNOWLEDGED, message_id, at_ms)
+            case "delivery_failed" | "send_failed":
+                yield from self._settled("failed", UNACKNOWLEDGED, message_id, at_ms)
+            case "message_missing":
+                for missing_id in message_ids or ():
+                    self.open.setdefault(missing_id, Open(MISSING, at_ms))
+
+    def _settled(self, what: str, kind: str, message_id: str, at_ms: int) -> Iterator[Notice]:
+        one = self.open.get(message_id)
+        if one is not None and one.kind == kind:
+            del self.open[message_id]
+            yield Notice(what, message_id, at_ms, at_ms - one.since_ms)
+
+
+@dataclass(slots=True)
+class Followed(Watch):
+    """Participant whose journal is followed."""
+
+    max_open: int = MOST_OPEN
+    is_closed: bool = False
+
+    def add(self, line: Line) -> None:
+        self.newest_ms = max(self.newest_ms, line.at_ms or 0)
+        if line.event in (OPENED, CLOSED):
+            self.is_closed = line.event == CLOSED
+        elif line.event in WATCHED and line.outcome != "restored":
+            about = line.message_id, line.first_segment_id, line.message_ids
+            deque(self.take([(line.at_ms or 0, line.event, *about)], 0), maxlen=0)
+
+    def count(self, kind: str) -> int:
+        return sum(one.kind == kind for one in list(self.open.values()))
 
 
 class Alarm(NamedTuple):
@@ -35,43 +169,8 @@ class Alarm(NamedTuple):
     since_ms: int
 
 
-class Open:
-    """Open messages of one participant, and the time of its last journal line."""
-
-    def __init__(self) -> None:
-        self.last_ms = 0
-        self.is_closed = False
-        self.unacknowledged: OrderedDict[str, int] = OrderedDict()
-        self.missing: OrderedDict[str, int] = OrderedDict()
-        self.let_go = 0
-
-    def add(self, line: Line) -> None:
-        at_ms, message_id = line.at_ms or 0, line.message_id or ""
-        self.last_ms = max(self.last_ms, at_ms)
-        match line.event:
-            case event if event in (OPENED, CLOSED):
-                self.is_closed = event == CLOSED
-            case event if event == LOGGED:
-                self.missing.pop(message_id, None)
-                if line.first_segment_id == message_id and line.outcome != "restored":
-                    self._open(self.unacknowledged, message_id, at_ms)
-            case "message_acknowledged" | "delivery_failed" | "send_failed":
-                self.unacknowledged.pop(message_id, None)
-            case "message_lost":
-                self.missing.pop(message_id, None)
-            case "message_missing":
-                for missing_id in line.message_ids or ():
-                    self._open(self.missing, missing_id, at_ms)
-
-    def _open(self, where: OrderedDict[str, int], message_id: str, at_ms: int) -> None:
-        where.setdefault(message_id, at_ms)
-        if len(where) > MOST_OPEN:
-            where.popitem(last=False)
-            self.let_go += 1
-
-
 def alarms(
-    watched: Mapping[tuple[str, str], Open],
+    watched: Mapping[tuple[str, str], Followed],
     now_ms: int,
     *,
     patience_ms: int = PATIENCE_MS,
@@ -83,14 +182,14 @@ def alarms(
         theirs_ms = now_ms + ahead_ms.get(whose, 0)
         if each.is_closed:
             continue  # nothing is expected of a participant that has left
-        for kind, items in ((UNACKNOWLEDGED, each.unacknowledged), (MISSING, each.missing)):
-            late = 0
-            for since_ms in items.values():
-                if theirs_ms - since_ms <= patience_ms:
-                    break
-                late += 1
-            if late:
-                oldest = next(iter(items))
-                yield Alarm(kind, *whose, late, oldest, items[oldest])
-        if theirs_ms - each.last_ms > patience_ms:
-            yield Alarm(SILENT, *whose, 0, "", each.last_ms)
+        late, oldest = Counter[str](), dict[str, tuple[str, int]]()
+        for message_id, one in each.open.items():
+            if theirs_ms - one.since_ms <= patience_ms:
+                break
+            late[one.kind] += 1
+            oldest.setdefault(one.kind, (message_id, one.since_ms))
+        for kind in (UNACKNOWLEDGED, MISSING):
+            if kind in oldest:
+                yield Alarm(kind, *whose, late[kind], *oldest[kind])
+        if theirs_ms - each.newest_ms > patience_ms:
+            yield Alarm(SILENT, *whose, 0, "", each.newest_ms)

@@ -18,13 +18,12 @@ from typing import Any, Final
 from reliable_channel.spi import Message
 
 from ..check import judge
-from ..clocks import clock_offsets, own_lags
+from ..clocks import own_lags
 from ..facts import Dispatch, Gathering, Lag, Outcome
 from ..findings import SETTLE_MS, Finding
 from ..journals import Noted, settings
 from ..lines import LOGGED, OPENED, Line
 from ..log_order import Landed
-from ..replay import Life
 from ..verdict import Verdict
 
 CARRIED: Final = 2_000
@@ -98,8 +97,7 @@ class Generation:
         verdict.findings = [each for each in verdict.findings if each.message_id not in self._older]
         verdict.broken = dict(Counter(each.audit for each in verdict.findings))
         self._lags = own_lags(facts[Lag], facts[Dispatch])
-        offsets = clock_offsets([*self._lags, *self._earlier_lags], facts[Life])
-        self.ahead_ms = {whose: each.certain_ms for whose, each in offsets.items()}
+        self.ahead_ms = verdict.ahead_ms
         self._verdict = verdict
         return verdict
 

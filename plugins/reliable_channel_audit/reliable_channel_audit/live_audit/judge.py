@@ -24,7 +24,7 @@ from ..journals import (
 )
 from ..lines import CLOSED, CONTINUED, OPENED, SET_ASIDE, Line
 from ..verdict import Verdict
-from .alarms import PATIENCE_MS, Open, alarms
+from .alarms import PATIENCE_MS, Followed, alarms
 from .generation import LINES_A_MESSAGE, Generation, Whose
 from .reports import Reports, identity
 from .tail import Tail
@@ -108,7 +108,7 @@ class LiveJudge:
         """When a finding was found that is not reported yet."""
         self._standing: set[str] = set()
         """Findings that were reported, and may be taken back."""
-        self.watched: dict[tuple[str, str], Open] = {}
+        self.watched: dict[tuple[str, str], Followed] = {}
         self.verdict = Verdict()
         self.lines = self.set_aside = 0
         self.newest_ms = 0
@@ -143,7 +143,7 @@ class LiveJudge:
         for generation in self._generations:
             generation.add(whose, noted, message)
         if noted.line.event != SET_ASIDE:
-            self.watched.setdefault(whose[:2], Open()).add(noted.line)
+            self.watched.setdefault(whose[:2], Followed()).add(noted.line)
 
     def _turn(self, now_ms: int) -> list[dict[str, Any]]:
         """Judge; begin another generation where this one is long enough, end one that has had its

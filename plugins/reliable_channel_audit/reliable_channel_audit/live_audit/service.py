@@ -26,6 +26,8 @@ RETRY_S: Final = 5.0
 MAX_RETRY_S: Final = 300.0
 TIMEOUT_S: Final = 10.0
 _PREFIX: Final = "reliable_channel_audit_"
+Samples = list[tuple[dict[str, str], float]]
+"""Values of a metric, each with its labels."""
 _ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
@@ -114,95 +116,52 @@ async def _send(webhook: Webhook, every_s: float) -> None:
 
 
 def metrics(judge: LiveJudge, webhook: Webhook | None, now_ms: Callable[[], int]) -> str:
-    counts = dict(judge.reports.counts)
-    pages = [
-        _family(
-            "findings_total",
-            "counter",
-            "Broken promises that were reported, by audit.",
-            [({"audit": audit.value}, counts.get(audit.value, 0)) for audit in Audit],
-        ),
-        _family(
-            "alarms",
-            "gauge",
-            "Alarms that last, by kind.",
-            [
-                ({"alarm": kind}, sum(key[2] == kind for key in list(judge.reports.raised)))
-                for kind in (UNACKNOWLEDGED, MISSING, SILENT)
-            ],
-        ),
-    ]
-    everyone = dict(judge.watched)
-    watched = list(everyone.values())
-    verdict = judge.verdict
-    since_ms = {each[:2]: each.since_ms for each in verdict.behind}
-    pages.append(
-        _family(
-            "behind_seconds",
-            "gauge",
-            "Age of the oldest message that a participant lacks; 0 without any.",
-            [
-                (
-                    {"channel": channel_id, "participant": participant_id},
-                    max(0, now_ms() - since_ms.get((channel_id, participant_id), now_ms())) / 1000,
-                )
-                for (channel_id, participant_id), each in everyone.items()
-                if not each.is_closed
-            ],
-        )
-    )
+    """Return the figures of an audit in the text format of Prometheus."""
+    reports, verdict, now = judge.reports, judge.verdict, now_ms()
+    everyone, counts, raised = dict(judge.watched), dict(reports.counts), list(reports.raised)
     delivered, owed = verdict.delivered
-    single = {
-        "delivered_messages": (
-            "gauge",
-            "Deliveries to others, of the messages that are judged now.",
-            delivered,
-        ),
-        "lost_messages": ("gauge", "Deliveries that failed, of the same.", owed - delivered),
-        "participants": ("gauge", "Participants that have a journal.", len(watched)),
-        "unacknowledged_messages": (
-            "gauge",
-            "Own messages that wait for an acknowledgement.",
-            sum(len(each.unacknowledged) for each in watched),
-        ),
-        "missing_messages": (
-            "gauge",
-            "Messages that participants know by reference alone.",
-            sum(len(each.missing) for each in watched),
-        ),
-        "without_journal": (
-            "gauge",
-            "Participants that were heard and have no journal.",
-            len(verdict.without_journal),
-        ),
-        "withdrawn_findings_total": (
-            "counter",
-            "Findings that were taken back, because the message came late.",
-            judge.reports.taken_back,
-        ),
-        "lines_total": ("counter", "Lines of journals that were read.", judge.lines),
-        "unreadable_lines_total": ("counter", "Lines that were set aside.", judge.set_aside),
-        "judgement_seconds": ("gauge", "Duration of the last judgement.", judge.judged_s),
-        "lag_seconds": (
-            "gauge",
-            "Age of the newest line that was read.",
-            max(0, now_ms() - judge.newest_ms) / 1000 if judge.newest_ms else 0,
-        ),
-        "webhook_failures_total": (
-            "counter",
-            "Reports that the webhook did not take.",
-            webhook.failures if webhook else 0,
-        ),
-    }
-    pages += [
-        _family(name, kind, text, [({}, value)]) for name, (kind, text, value) in single.items()
+    since_ms = {each[:2]: each.since_ms for each in verdict.behind}
+    findings: Samples = [({"audit": each.value}, counts.get(each.value, 0)) for each in Audit]
+    alarms: Samples = [
+        ({"alarm": kind}, sum(key[2] == kind for key in raised))
+        for kind in (UNACKNOWLEDGED, MISSING, SILENT)
     ]
-    return "".join(pages)
+    behind: Samples = [
+        (
+            {"channel": whose[0], "participant": whose[1]},
+            max(0, now - since_ms.get(whose, now)) / 1000,
+        )
+        for whose, each in everyone.items()
+        if not each.is_closed
+    ]
+    unacknowledged = sum(each.count(UNACKNOWLEDGED) for each in everyone.values())
+    missing = sum(each.count(MISSING) for each in everyone.values())
+    lag_s = max(0, now - judge.newest_ms) / 1000 if judge.newest_ms else 0
+    failures = webhook.failures if webhook else 0
+    families: list[tuple[str, str, Samples | float]] = [
+        ("findings_total", "Broken promises that were reported, by audit.", findings),
+        ("alarms", "Alarms that last, by kind.", alarms),
+        ("behind_seconds", "Age of the oldest message that a participant lacks, or 0.", behind),
+        ("delivered_messages", "Deliveries to others of messages that are judged now.", delivered),
+        ("lost_messages", "Failed deliveries of messages that are judged now.", owed - delivered),
+        ("participants", "Participants that have a journal.", len(everyone)),
+        ("unacknowledged_messages", "Own messages without an acknowledgement.", unacknowledged),
+        ("missing_messages", "Messages that are known by reference alone.", missing),
+        ("without_journal", "Heard participants without a journal.", len(verdict.without_journal)),
+        ("withdrawn_findings_total", "Findings withdrawn by late messages.", reports.taken_back),
+        ("lines_total", "Lines of journals that were read.", judge.lines),
+        ("unreadable_lines_total", "Lines that were set aside.", judge.set_aside),
+        ("judgement_seconds", "Duration of the last judgement.", judge.judged_s),
+        ("lag_seconds", "Age of the newest line that was read.", lag_s),
+        ("webhook_failures_total", "Reports that the webhook did not take.", failures),
+    ]
+    return "".join(_family(*each) for each in families)
 
 
-def _family(name: str, kind: str, text: str, samples: list[tuple[dict[str, str], float]]) -> str:
+def _family(name: str, text: str, samples: Samples | float) -> str:
+    kind = "counter" if name.endswith("_total") else "gauge"
     lines = [f"# HELP {_PREFIX}{name} {text}", f"# TYPE {_PREFIX}{name} {kind}"]
-    for labels, value in samples:
+    for labels, value in samples if isinstance(samples, list) else [({}, samples)]:
         pairs = ",".join(f'{key}="{each.translate(_ESCAPES)}"' for key, each in labels.items())
         shown = f"{{{pairs}}}" if pairs else ""
         lines.append(f"{_PREFIX}{name}{shown} {value}")
@@ -224,16 +183,14 @@ def address(text: str) -> tuple[str, int]:
 def as_text(report: dict[str, Any]) -> str:
     """Return a report as a line for people."""
     whose = f"{report['participant_id']} in {report['channel_id']}"
+    about = f" {report['message_id'][:10]}" if report.get("message_id") else ""
     if report["kind"] == "finding":
-        about = f" {report['message_id'][:10]}" if report["message_id"] else ""
         return f"BROKEN  {report['audit']} at {whose}:{about} {report['detail']}"
     if report["kind"] == "withdrawn":
-        about = f" {report['message_id'][:10]}" if report["message_id"] else ""
         return f"taken back: {report['audit']} at {whose}:{about} was late, not lost"
     if report["kind"] == "resolved":
         return f"ended   {report['alarm']} at {whose}"
     number = f" {report['messages']} messages, the oldest" if report["messages"] else ""
-    about = f" {report['message_id'][:10]}" if report["message_id"] else ""
     return f"ALARM   {report['alarm']} at {whose}:{number}{about} since {report['since_ms']}"
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import heapq
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -24,10 +23,8 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from ..journals import Participant, group_of, journal_files, lived
-from ..schemas import JOURNAL
-from .batches import arrow_schema, batches
+from ..schemas import JOURNAL, batch
 from .following import Offset, Stretch, journals_in, lines_of, read_to, stretches
-from .options import whole
 
 PARTITION_BYTES = 64 * 1024 * 1024
 """Target size of the journals in one task, unless one participant has more (bytes). A task with
@@ -35,16 +32,9 @@ journals of the target size takes seconds."""
 
 BATCH_BYTES = 4 * PARTITION_BYTES
 """Target size of a stream's batch, in bytes of decompressed journals."""
-
-
-@dataclass
-class Participants(InputPartition):
-    group: tuple[Participant, ...]
-
-
-@dataclass
-class JournalStretch(InputPartition):
-    stretch: Stretch
+ARROW_ROWS = 5_000
+ARROW_BYTES = 8 * 1024 * 1024
+"""Maximum number of rows, and of bytes of payloads, in an Arrow batch."""
 
 
 class JournalReader(DataSourceReader):
@@ -54,7 +44,7 @@ class JournalReader(DataSourceReader):
         self._group = group_of(journal_files(paths)).participants
         self._partitions = partitions
 
-    def partitions(self) -> list[Participants]:
+    def partitions(self) -> list[InputPartition]:
         """Return shares of participants with about equal sizes, assigned from the largest
         participant on."""
         total_bytes = sum(participant.size_bytes for participant in self._group)
@@ -66,12 +56,11 @@ class JournalReader(DataSourceReader):
             size_bytes, number = loads[0]
             shares[number].append(participant)
             heapq.heapreplace(loads, (size_bytes + participant.size_bytes, number))
-        return [Participants(tuple(share)) for share in shares]
+        return [InputPartition(share) for share in shares]
 
-    def read(self, partition: Participants) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the lines of a share of participants."""
-        payload = JOURNAL.names.index("payload")
-        return batches(_rows(partition.group), arrow_schema(JOURNAL), weighed=[payload])
+        return _batches(_rows(partition.value))
 
 
 class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -98,18 +87,17 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         budget = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
         return read_to(journals_in(self._paths), start, budget, self._target)
 
-    def partitions(self, start: Offset, end: Offset) -> list[JournalStretch]:
+    def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         """Return a share for each stretch of a journal that must be read."""
         journals = journals_in(self._paths)
-        return [JournalStretch(each) for each in stretches(journals, start, end)]
+        return [InputPartition(each) for each in stretches(journals, start, end)]
 
-    def read(self, partition: JournalStretch) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the lines of a stretch, without line number and log number."""
-        payload = JOURNAL.names.index("payload")
-        part = partition.stretch.part
+        stretch: Stretch = partition.value
+        part = stretch.part
         whose = part.channel_id, part.participant_id, part.path, None, None
-        rows = ((*whose, *line) for line in lines_of(partition.stretch))
-        return batches(rows, arrow_schema(JOURNAL), weighed=[payload])
+        return _batches((*whose, *line) for line in lines_of(stretch))
 
     def commit(self, end: Offset) -> None:
         """Do nothing, because the stream keeps no data of its own."""
@@ -136,7 +124,7 @@ class JournalSource(DataSource):
             FileNotFoundError: a path that is not there.
             ValueError: no journal.
         """
-        return JournalReader(_paths(self.options), whole(self.options, "partitions", None))
+        return JournalReader(_paths(self.options), _whole(self.options, "partitions"))
 
     def streamReader(self, schema: StructType) -> JournalStreamReader:
         """Return the reader of present and later journal lines.
@@ -144,8 +132,8 @@ class JournalSource(DataSource):
         Raises:
             ValueError: `max_bytes` is not a number above 0.
         """
-        max_bytes = whole(self.options, "max_bytes", BATCH_BYTES, at_least=1)
-        return JournalStreamReader(_paths(self.options), max_bytes)
+        max_bytes = _whole(self.options, "max_bytes")
+        return JournalStreamReader(_paths(self.options), max_bytes or BATCH_BYTES)
 
 
 def _rows(group: Sequence[Participant]) -> Iterator[Sequence[Any]]:
@@ -155,14 +143,30 @@ def _rows(group: Sequence[Participant]) -> Iterator[Sequence[Any]]:
             yield (*whose, path, number, life, *line)
 
 
+def _batches(rows: Iterable[Sequence[Any]]) -> Iterator[pa.RecordBatch]:
+    """Rows in batches that fit into the memory of a task."""
+    waiting: list[Sequence[Any]] = []
+    size_bytes, payload = 0, JOURNAL.names.index("payload")
+    for row in rows:
+        waiting.append(row)
+        size_bytes += len(row[payload] or b"")
+        if len(waiting) >= ARROW_ROWS or size_bytes >= ARROW_BYTES:
+            yield batch(JOURNAL, waiting)
+            waiting, size_bytes = [], 0
+    if waiting:
+        yield batch(JOURNAL, waiting)
+
+
 def _paths(options: Mapping[str, str]) -> list[str]:
     """What `load` was given: one path, or several as Spark writes them down."""
     if "path" in options:
         return [options["path"]]
-    return json_list(options.get("paths", ""))
+    return list(map(str, json.loads(options.get("paths") or "[]")))
 
 
-def json_list(text: str) -> list[str]:
-    """Return the paths in a text, in the form in which Spark passes several paths to a source."""
-    values = json.loads(text) if text else []
-    return [str(value) for value in values]
+def _whole(options: Mapping[str, str], name: str) -> int | None:
+    """The whole number in an option's text; None without the option."""
+    given = options.get(name)
+    if given is not None and not (given.isdecimal() and int(given)):
+        raise ValueError(f"option {name} must be a whole number of at least 1 (got {given!r})")
+    return None if given is None else int(given)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections import deque
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -116,16 +115,12 @@ class Newest:
 
     def __init__(self, settle_ms: int) -> None:
         self._settle_ms = settle_ms
-        self._messages: deque[Recent] = deque(maxlen=MAX_RECENT)
+        self._messages: list[Recent] = []
 
     def add(self, message: Recent) -> None:
         """Add a message to the newest messages. Messages are added nearly in order of time."""
-        if self._messages and message.at_ms < self._messages[-1].at_ms:
-            ordered = list(self._messages)
-            insort(ordered, message)
-            self._messages = deque(ordered, maxlen=MAX_RECENT)
-        else:
-            self._messages.append(message)
+        insort(self._messages, message)
+        del self._messages[:-MAX_RECENT]
 
     def due(self, sender_id: str, at_ms: int) -> list[Recent]:
         """Return the newest messages of others that a sender could have received by a time."""

@@ -210,7 +210,7 @@ class ChannelLogs:
                 yield from each.by_rows.dispatches
                 continue
             (whose,) = each.hours
-            yield from (Dispatch(*whose, one, "", 0, 0) for one in each.sent)
+            yield from (Dispatch(*whose, one, "") for one in each.sent)
 
     def _whole_logs(self) -> Iterator[Delivery]:
         """All deliveries, with their positions."""

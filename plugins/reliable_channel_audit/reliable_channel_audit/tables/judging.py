@@ -22,8 +22,8 @@ from ..replay import Life
 from ..verdict import SetAside, Verdict
 from . import layout
 from .arrivals import Arrivals, arrivals
-from .comparing import ChannelLogs, Comparison, Difference
-from .ingest import is_same, parts
+from .comparing import ChannelLogs, Comparison
+from .ingest import Row, is_same, parts
 from .participants import Acknowledged, Known, known_of, participants_of
 from .remembered import remember, remembered
 
@@ -93,9 +93,10 @@ def judge(
     verdict.rates = rated(delays, verdict.lost)
     verdict.set_aside = sorted(group.set_aside + facts[SetAside])
     run_id = uuid4().hex
-    _keep(run_id, verdict, directory)
+    _keep_verdict(run_id, verdict, directory)
     for channel_id, each in every.items():
-        _keep_differences(run_id, channel_id, each.differences, directory)
+        differing = ({"run_id": run_id, **one._asdict()} for one in each.differences)
+        _keep(run_id, "log_difference", channel_id, differing, directory)
     judged = [each.participant for each in known]
     told = [one for each in known for one in each.acknowledged]
     return Judged(run_id, verdict, judged, facts, offsets, told, came)
@@ -141,11 +142,10 @@ def _together(every: Iterable[Compared]) -> Compared:
     return found
 
 
-def _keep(run_id: str, verdict: Verdict, directory: Path) -> None:
+def _keep_verdict(run_id: str, verdict: Verdict, directory: Path) -> None:
     """Write a verdict as a row an audit, and its findings."""
     judged_ms = time_ns() // _NS
-    day = layout.day_of(judged_ms)
-    rows = [
+    rows = (
         {
             "run_id": run_id,
             "judged_ms": judged_ms,
@@ -156,21 +156,18 @@ def _keep(run_id: str, verdict: Verdict, directory: Path) -> None:
             "why": verdict.unknown.get(audit.value),
         }
         for audit in Audit
-    ]
-    found = [{"run_id": run_id, **each._asdict()} for each in verdict.findings]
-    for kind, table in (("verdict", rows), ("finding", found)):
-        if table:
-            made = pa.Table.from_pylist(table, layout.SCHEMAS[kind])
-            folder = layout.partition(directory, kind, None, day)
-            layout.write(folder / f"{run_id}.parquet", made)
+    )
+    _keep(run_id, "verdict", None, rows, directory)
+    found = ({"run_id": run_id, **each._asdict()} for each in verdict.findings)
+    _keep(run_id, "finding", None, found, directory)
 
 
-def _keep_differences(
-    run_id: str, channel_id: str, differences: Iterable[Difference], directory: Path
+def _keep(
+    run_id: str, kind: str, channel_id: str | None, rows: Iterable[Row], directory: Path
 ) -> None:
-    rows = [{"run_id": run_id, **each._asdict()} for each in differences]
-    if rows:
+    """Write what a run has of a kind."""
+    table = pa.Table.from_pylist(list(rows), layout.SCHEMAS[kind])
+    if table.num_rows:
         day = layout.day_of(time_ns() // _NS)
-        folder = layout.partition(directory, "log_difference", channel_id, day)
-        table = pa.Table.from_pylist(rows, layout.SCHEMAS["log_difference"])
+        folder = layout.partition(directory, kind, channel_id, day)
         layout.write(folder / f"{run_id}.parquet", table)

@@ -85,9 +85,6 @@ SCHEMAS: Final = {
             "lamport_timestamp": WHOLE,
             "content_sha256": DIGEST,
             "total_bytes": WHOLE,
-            "content_bytes": WHOLE,
-            "bloom_filter_bytes": WHOLE,
-            "repair_request_bytes": WHOLE,
             "references": pa.list_(NUMBER),
         },
         "received": {
@@ -241,8 +238,3 @@ def _plain(table: pa.Table, wanted: pa.Schema) -> pa.Table:
 
 def _names_of(schema: pa.Schema) -> list[str]:
     return [field.name for field in schema if field.type == NAME]
-
-
-def plain(kind: pa.DataType) -> pa.DataType:
-    """Return the plain type of a column with few different values."""
-    return kind.value_type if isinstance(kind, pa.DictionaryType) else kind

@@ -218,14 +218,9 @@ def acknowledged(
 
 
 def _table_of(deliveries: Sequence[Delivery], columns: Sequence[str]) -> pa.Table:
-    schema = layout.SCHEMAS["delivery"]
+    schema = pa.schema([layout.SCHEMAS["delivery"].field(name) for name in columns])
     rows = [{**each._asdict(), "is_own": each.first_segment_id is not None} for each in deliveries]
-    return pa.table(
-        {
-            name: pa.array([row[name] for row in rows], layout.plain(schema.field(name).type))
-            for name in columns
-        }
-    )
+    return pa.Table.from_pylist(rows, schema)
 
 
 def _hours_of(deliveries: Sequence[Delivery]) -> dict[int, Hour]:

@@ -9,13 +9,13 @@ from typing import Final, get_args
 
 import msgspec
 
-from ..facts import Acknowledgement, Delivery, Dispatch, Fact
+from ..facts import Fact
 from ..journals import Participant
 from ..log_order import Hour
 from .ingest import Row
-from .participants import Acknowledged, Known, Many
+from .participants import Acknowledged, Known, Many, Whose
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """Version of kept findings, which is raised when equal files give other findings."""
 _KINDS: Final[dict[str, Callable[[Iterable[object]], Fact]]] = {
     kind.__name__: kind._make for kind in get_args(Fact)
@@ -25,13 +25,10 @@ _KINDS: Final[dict[str, Callable[[Iterable[object]], Fact]]] = {
 class _Kept(msgspec.Struct):
     key: str
     few: list[tuple[str, list[object]]]
-    hours: list[tuple[str, str, int, int, int, str, int, int]]
+    hours: list[tuple[Whose, int, int, str, int, int]]
     sent: dict[bytes, str]
-    acknowledged: list[list[object]]
-    is_by_rows: bool
-    deliveries: Sequence[Sequence[object]]
-    acknowledgements: Sequence[Sequence[object]]
-    dispatches: Sequence[Sequence[object]]
+    acknowledged: list[Acknowledged]
+    by_rows: Many | None
 
 
 def remembered(
@@ -49,19 +46,10 @@ def remembered(
     if kept.key != key:
         return None
     few = [_KINDS[kind](values) for kind, values in kept.few]
-    told = [*map(Acknowledged._make, kept.acknowledged)]
-    known = Known(participant, few, {}, kept.sent, told, [])
-    for channel_id, name, life, hour_ms, entries, total, *span in kept.hours:
-        hours = known.hours.setdefault((channel_id, name, life), {})
-        hours[hour_ms] = Hour(entries, int(total, 16), *span)
-    if kept.is_by_rows:
-        known.by_rows = Many(
-            [*map(Delivery._make, kept.deliveries)],
-            [*map(Acknowledgement._make, kept.acknowledgements)],
-            [*map(Dispatch._make, kept.dispatches)],
-        )
-    else:
-        known.rows = list(rows)
+    rows = [] if kept.by_rows is not None else list(rows)
+    known = Known(participant, few, {}, kept.sent, kept.acknowledged, rows, by_rows=kept.by_rows)
+    for whose, hour_ms, entries, total, *span in kept.hours:
+        known.hours.setdefault(whose, {})[hour_ms] = Hour(entries, int(total, 16), *span)
     return known
 
 
@@ -70,19 +58,17 @@ def remember(known: Known, rows: Sequence[Row], directory: Path, settle_ms: int 
     key = _key(known.participant, rows, settle_ms)
     if key is None:
         return
-    many = known.by_rows or Many([], [], [])
     kept = _Kept(
         key,
         [(type(each).__name__, list(each)) for each in known.few],
         [
-            (*whose, hour_ms, hour.entries, f"{hour.total:032x}", hour.first_ms, hour.last_ms)
+            (whose, hour_ms, hour.entries, f"{hour.total:032x}", hour.first_ms, hour.last_ms)
             for whose, hours in known.hours.items()
             for hour_ms, hour in hours.items()
         ],
         known.sent,
-        [list(each) for each in known.acknowledged],
-        known.by_rows is not None,
-        *([list(each) for each in facts] for facts in many),
+        known.acknowledged,
+        known.by_rows,
     )
     path = _path(known.participant, directory)
     path.parent.mkdir(parents=True, exist_ok=True)

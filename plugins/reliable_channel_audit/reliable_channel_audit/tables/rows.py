@@ -17,7 +17,7 @@ from ..columns.gathered import MISSING, REPAIRED, REQUESTED, Times, times_of
 from ..journals import Participant, lines_of
 from ..lines import LOGGED, SET_ASIDE, WIRE_IN, WIRE_OUT, Line
 from ..log_order import hours_of
-from .layout import SCHEMAS, plain, table_of
+from .layout import SCHEMAS, table_of
 from .stored_part import Tables, hour_columns
 
 KINDS: Final = {
@@ -43,55 +43,23 @@ def tables_by_rows(participant: Participant, path: Path) -> tuple[int, Times, Ta
         kind = KINDS.get(line.event)
         if kind is not None and line.outcome != "restored":
             place = {"participant_id": participant.participant_id, "line": number}
-            rows[kind] += ({**place, **row} for row in _rows(line, line.at_ms))
-    tables = {kind: _table(kind, found) for kind, found in rows.items()}
+            rows[kind] += ({**row, **place} for row in _rows(line))
+    tables = {kind: pa.Table.from_pylist(found, SCHEMAS[kind]) for kind, found in rows.items()}
     for name in ("received", "name", "hint"):
         tables[name] = SCHEMAS[name].empty_table()
     tables["log_hour"] = _hours(participant.participant_id, rows["delivery"])
     return number, times_of(np.array(at_ms or [0], np.int64)), tables
 
 
-def _rows(line: Line, at_ms: int) -> Iterable[Row]:
-    match KINDS[line.event]:
-        case "delivery":
-            yield {
-                **{name: getattr(line, name) for name in _LOGGED},
-                "at_ms": at_ms,
-                "is_own": line.message_hash is None,
-            }
-        case "wire":
-            yield {
-                **{name: getattr(line, name) for name in _WIRE},
-                "at_ms": at_ms,
-                "is_in": line.event == WIRE_IN,
-                "total_bytes": len(line.payload or b""),
-            }
-        case "acknowledgement":
-            yield {**{name: getattr(line, name) for name in _TOLD}, "at_ms": at_ms}
-        case "repair":
-            about = [line.message_id] if line.message_ids is None else line.message_ids
-            yield from ({"at_ms": at_ms, "event": line.event, "message_id": each} for each in about)
-
-
-_LOGGED: Final = (
-    *("message_id", "sender_id", "lamport_timestamp", "position", "evicted", "content_sha256"),
-    "message_hash",
-)
-_WIRE: Final = ("source", "outcome", "timestamp_ns", "message_hash")
-_TOLD: Final = ("message_id", "source", "acknowledged_by")
-
-
-def _table(kind: str, rows: Sequence[Row]) -> pa.Table:
-    schema = SCHEMAS[kind]
-    return table_of(
-        kind,
-        {
-            field.name: pa.array([row.get(field.name) for row in rows], plain(field.type)).cast(
-                field.type
-            )
-            for field in schema
-        },
-    )
+def _rows(line: Line) -> Iterable[Row]:
+    """The values of a line, of which a table takes those of its columns."""
+    row = line._asdict()
+    del row["payload"], row["record"]  # which may be large
+    row["is_own"], row["is_in"] = line.message_hash is None, line.event == WIRE_IN
+    row["total_bytes"] = len(line.payload or b"")
+    several = KINDS[line.event] == "repair" and line.message_ids is not None
+    for message_id in line.message_ids or () if several else (line.message_id,):
+        yield {**row, "message_id": message_id}
 
 
 def _hours(participant_id: str, rows: Sequence[Row]) -> pa.Table:

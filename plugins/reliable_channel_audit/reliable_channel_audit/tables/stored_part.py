@@ -135,9 +135,6 @@ class _Numbered:
             "lamport_timestamp": _or_null(messages.lamport_timestamp),
             "content_sha256": _digests(messages.content_sha256, is_content),
             "total_bytes": messages.total_bytes,
-            "content_bytes": messages.content_bytes,
-            "bloom_filter_bytes": messages.bloom_filter_bytes,
-            "repair_request_bytes": messages.repair_request_bytes,
             "references": pa.ListArray.from_arrays(pa.array(ends), pa.array(references)),
         }
 
@@ -222,9 +219,6 @@ def part_from(row: dict[str, Any], tables: Tables, ids: Ids, words: Ids) -> Gath
         lamport_timestamp=_whole(wire["lamport_timestamp"], -1),
         content_sha256=_filled(wire["content_sha256"], log.content_sha256, numbers),
         total_bytes=_whole(wire["total_bytes"]),
-        content_bytes=_whole(wire["content_bytes"]),
-        bloom_filter_bytes=_whole(wire["bloom_filter_bytes"]),
-        repair_request_bytes=_whole(wire["repair_request_bytes"]),
         reference_counts=_whole(pc.list_value_length(wire["references"])),
         references=codes[_whole(pc.list_flatten(wire["references"]))],
         hints=list(

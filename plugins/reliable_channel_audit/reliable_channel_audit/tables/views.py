@@ -6,14 +6,12 @@ are the documented tables, whose columns `docs/facts.md` lists.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 import pyarrow as pa
 
 from . import layout
-from .ingest import Row, paths_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -96,27 +94,19 @@ def create_views(connection: Sql, directory: Path) -> None:
 
 def spark_views(spark: SparkSession, directory: Path) -> None:
     """Create the tables and views of a directory of facts as temporary views in Spark."""
-    spark_tables(spark, directory)
-    for name, text in VIEWS.items():
-        spark.sql(f"create or replace temporary view {name} as {text}")
-
-
-def spark_tables(spark: SparkSession, directory: Path, parts: Sequence[Row] | None = None) -> None:
-    """Create the tables under the views in Spark, for the given parts or for all parts."""
     from pyspark.sql.pandas.types import from_arrow_schema
     from pyspark.sql.types import DateType, StringType
 
     for kind, table in TABLES.items():
-        schema = from_arrow_schema(_plain(kind))
+        schema, folder = from_arrow_schema(_plain(kind)), directory / f"kind={kind}"
         for name in _parts(kind):
             schema = schema.add(name, StringType() if name == "channel" else DateType())
-        folder = directory / f"kind={kind}"
-        files = [folder] if parts is None and folder.exists() else []
-        if kind in layout.OF_PARTS:
-            files += [path for row in parts or () for path in paths_of(row, directory, kind)]
-        reader = spark.read.schema(schema).option("basePath", str(folder))
-        rows = reader.parquet(*map(str, files)) if files else spark.createDataFrame([], schema)
+        reader = spark.read.schema(schema)
+        is_there = folder.exists()
+        rows = reader.parquet(str(folder)) if is_there else spark.createDataFrame([], schema)
         rows.createOrReplaceTempView(table)
+    for name, text in VIEWS.items():
+        spark.sql(f"create or replace temporary view {name} as {text}")
 
 
 def _parts(kind: str) -> list[str]:
