@@ -4,12 +4,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, KeysView
 from functools import cache
 from hashlib import sha256
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 from .changes import NO_RECORDER, Recorder, Row, Table
-
-if TYPE_CHECKING:
-    from Crypto.Hash.keccak import Keccak_Hash
 
 PROOF_AGE_MS: Final = 30 * 24 * 60 * 60 * 1000
 """Maximum age (ms) of a timestamp that proves a message id. Sender, time and content are joined
@@ -31,7 +28,7 @@ def reliable_channel_id(sender_id: str, timestamp_ns: int, content: bytes) -> st
 
 
 @cache
-def _keccak() -> "Callable[..., Keccak_Hash]":
+def _keccak() -> Callable[..., Any]:
     from Crypto.Hash import keccak  # loaded with the first message: it loads a parser of C
 
     return keccak.new
