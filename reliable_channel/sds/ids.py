@@ -24,7 +24,8 @@ def reliable_channel_id(sender_id: str, timestamp_ns: int, content: bytes) -> st
     The id differs for equal content of two senders, and for repeated content of one sender.
     """
     data = sender_id.encode() + str(timestamp_ns).encode() + content
-    return _keccak()(data=data, digest_bits=256).digest().hex()
+    digest: bytes = _keccak()(data=data, digest_bits=256).digest()
+    return digest.hex()
 
 
 @cache
