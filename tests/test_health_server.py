@@ -164,26 +164,17 @@ async def test_without_descriptors_it_accepts_again_later(
 
 @pytest.mark.parametrize("path", ["/livez", "/nowhere"])
 async def test_a_name_that_points_here_is_refused(path: str) -> None:
-    statuses = {
-        "127.0.0.1:8080": 200,
-        "[::1]:8080": 200,
-        "10.1.2.3": 200,
-        "localhost": 200,
-        "bot": 200,
-        "bot.example:9": 200,
-        "evil.example": 403,
-        "EVIL.example.:8080": 403,
-        "127.0.0.1.evil.example": 403,
-    }
+    here = ["127.0.0.1:8080", "[::1]:8080", "10.1.2.3", "localhost", "bot", "bot.example:9"]
+    elsewhere = ["evil.example", "EVIL.example.:8080", "127.0.0.1.evil.example"]
     async with anyio.create_task_group() as tasks:
         serve = partial(serve_health, Fixed(), port=0, allow_hosts=["bot.example"])
         port = await tasks.start(serve)
         async with httpx.AsyncClient(trust_env=False) as client:
-            for host, status in statuses.items():
+            for host in (*here, *elsewhere):
                 got = await client.get(f"http://127.0.0.1:{port}{path}", headers={"Host": host})
-                expected = 404 if status == 200 and path != "/livez" else status
+                expected = 403 if host in elsewhere else 200 if path == "/livez" else 404
                 assert got.status_code == expected, host
-                assert "alice" not in got.text or status == 200
+                assert "alice" not in got.text or host in here
         tasks.cancel_scope.cancel()
 
 

@@ -33,13 +33,7 @@ print(run(main, backend=sys.argv[3]))
 
 
 @pytest.mark.parametrize(
-    ("backend", "number"),
-    [
-        ("asyncio", signal.SIGTERM),
-        ("trio", signal.SIGINT),
-        pytest.param("asyncio", signal.SIGINT, marks=pytest.mark.slow),
-        pytest.param("trio", signal.SIGTERM, marks=pytest.mark.slow),
-    ],
+    ("backend", "number"), [("asyncio", signal.SIGTERM), ("trio", signal.SIGINT)]
 )
 def test_a_signal_closes_the_channels_of_a_program(
     backend: str, number: signal.Signals, tmp_path: Path
