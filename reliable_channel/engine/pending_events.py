@@ -6,7 +6,7 @@ oldest events are dropped.
 
 import json
 from collections import OrderedDict, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Final, NamedTuple
 
@@ -42,6 +42,7 @@ Report = MessageAcknowledged | DeliveryFailed | SendFailed | MessageLost
 """Event about the result of a message, which is emitted once."""
 REPORTS: Final = (MessageAcknowledged, DeliveryFailed, SendFailed, MessageLost)
 _BY_NAME: Final[dict[str, type[Report]]] = {kind.wire_name: kind for kind in REPORTS}
+_FIELDS: Final = {kind: [field.name for field in fields(kind)] for kind in REPORTS}
 
 
 Key = tuple[str, str] | AnyEvent
@@ -75,19 +76,16 @@ class PendingEvents:
 
     def delivered(self, event: MessageReceived) -> int:
         """Return the number for a delivered message."""
-        values = {
-            "event": event.wire_name,
-            "position": event.position,
-            "missing": [_packed_entry(entry) for entry in event.missing],
-        }
-        return self._number(event.message_id, values)
+        missing = [_packed_entry(entry) for entry in event.missing]
+        packed = f'{{"event": "{event.wire_name}", "position": {event.position}, "missing": '
+        packed += f"{json.dumps(missing) if missing else []}}}"
+        return self._number(event.message_id, packed)
 
     def report(self, event: Report) -> None:
         """Give a number to a report that is about to be emitted."""
-        values = {"event": event.wire_name} | {
-            field.name: _packed(getattr(event, field.name)) for field in fields(event)
-        }
-        self.account(event, (self._number(event.message_id, values),))
+        values = {name: _packed(getattr(event, name)) for name in _FIELDS[type(event)]}
+        packed = json.dumps({"event": event.wire_name, **values})
+        self.account(event, (self._number(event.message_id, packed),))
 
     def account(self, event: AnyEvent, numbers: tuple[int, ...]) -> None:
         """Note that an event is about to be emitted that confirms deliveries."""
@@ -129,9 +127,9 @@ class PendingEvents:
             else:
                 self._recorder.delete(PENDING_EVENTS, number)
 
-    def _number(self, message_id: str, values: Mapping[str, object]) -> int:
+    def _number(self, message_id: str, packed: str) -> int:
         self._last += 1
-        self._recorder.put(PENDING_EVENTS, self._last, message_id, json.dumps(values))
+        self._recorder.put(PENDING_EVENTS, self._last, message_id, packed)
         return self._last
 
     def newly_dropped(self) -> int:

@@ -9,7 +9,9 @@ each table.
 
 import sqlite3
 from collections.abc import Iterable, Mapping
+from functools import cache
 from pathlib import Path
+from struct import Struct
 from typing import Final, NamedTuple
 
 from ..sds.changes import Row, Table, Value
@@ -24,26 +26,30 @@ rows, and a start after a crash has to move them."""
 MAX_TRANSACTION_BYTES: Final = 128 * 1024
 """Maximum size of the rows of one transaction (bytes)."""
 LARGE_BYTES: Final = 8 * 1024
-"""Size (bytes) from which a row, such as a whole message, is written directly to its table. A large
-row is thus written only once."""
+"""Size of bytes from which their row, such as a whole message, is written directly to its table. A
+large row is thus written only once."""
 _INTEGER_BYTES: Final = 8
 _LENGTH_BYTES: Final = 4
+_LENGTH: Final = Struct(">cI").pack
+_NUMBER: Final = Struct(">cq").pack
+_PUT: Final = [b"+%c" % count for count in range(256)]
+"""What precedes a row of as many values."""
 
-Rows = dict[str, dict[Value, Row | None]]
-"""Rows by table name and key, with None for a deleted row."""
+Key = tuple[Table, Value]
+Rows = Mapping[Key, Row | None]
+"""Rows by table and key, with None for a deleted row."""
 
 
 class Packed(NamedTuple):
-    """Encoded rows of a transaction, with the rows themselves."""
+    """Encoded rows of a transaction."""
 
     data: bytes
-    small: Rows
     large: Rows
     """Rows that are written directly to their tables."""
 
     @property
     def large_bytes(self) -> int:
-        return sum(size_bytes(keys.values()) for keys in self.large.values())
+        return sum(_size_bytes(row) for row in self.large.values() if row)
 
 
 class ChangeLog:
@@ -51,7 +57,7 @@ class ChangeLog:
     key."""
 
     def __init__(self) -> None:
-        self._rows: Rows = {}
+        self._rows: dict[Key, Row | None] = {}
         self._writes = self._size_bytes = 0
 
     def has_room(self, size_bytes: int = 0) -> bool:
@@ -62,16 +68,14 @@ class ChangeLog:
             and size_bytes <= MAX_TRANSACTION_BYTES
         )
 
-    def appended(self, packed: Packed) -> None:
+    def appended(self, size_bytes: int, rows: Rows, large: Iterable[Key]) -> None:
         """Note that the rows of a transaction were appended, and its large rows written to their
         tables."""
         self._writes += 1
-        self._size_bytes += len(packed.data)
-        for table, changed in packed.small.items():
-            self._rows.setdefault(table, {}).update(changed)
-        for table, keys in packed.large.items():
-            for key in keys:
-                self._rows.get(table, {}).pop(key, None)
+        self._size_bytes += size_bytes
+        self._rows.update(rows)
+        for key in large:
+            self._rows.pop(key, None)
 
     def move(self, connection: sqlite3.Connection) -> None:
         """Move all waiting rows into their tables, within a transaction. Call `clear` after the
@@ -93,18 +97,19 @@ class ChangeLog:
         """
         self.clear()
         rows = connection.execute(f"SELECT * FROM {TABLE} ORDER BY number")
-        for number, packed in verified(path, TABLE, rows):
+        for number, data in verified(path, TABLE, rows):
             moved += 1
-            if number != moved or not isinstance(packed, bytes):
+            if number != moved or not isinstance(data, bytes):
                 raise damaged(path, f"row {moved} of {TABLE!r} is missing")
-            self.appended(unpack(packed))
+            self.appended(len(data), *unpack(data))
         return moved
 
     def count(self, connection: sqlite3.Connection, table: str) -> int:
         """Return the number of rows of a table, with the rows that wait in the change log."""
         keys = {key for (key, *_) in connection.execute(f"SELECT * FROM {table}")}
-        for key, row in self._rows.get(table, {}).items():
-            (keys.discard if row is None else keys.add)(key)
+        for (changed, key), row in self._rows.items():
+            if changed.name == table:
+                (keys.discard if row is None else keys.add)(key)
         return len(keys)
 
 
@@ -115,95 +120,75 @@ def create(connection: sqlite3.Connection) -> None:
     )
 
 
-def by_table(changed: Mapping[tuple[Table, Value], Row | None]) -> Rows:
-    """Return changed rows by table, in the form in which a step has them."""
-    rows: Rows = {}
-    for (table, key), row in changed.items():
-        rows.setdefault(table.name, {})[key] = row
-    return rows
-
-
 def put_rows(connection: sqlite3.Connection, rows: Rows) -> None:
     """Write rows into their existing tables."""
-    for table, changed in rows.items():
-        columns = [name for _, name, *_ in connection.execute(f"PRAGMA table_info({table})")]
+    tables: dict[str, dict[Value, Row | None]] = {}
+    for (table, key), row in rows.items():
+        tables.setdefault(table.name, {})[key] = row
+    for name, changed in tables.items():
+        columns = [column for _, column, *_ in connection.execute(f"PRAGMA table_info({name})")]
         connection.executemany(
-            f"DELETE FROM {table} WHERE {columns[0]} = ?",
+            f"DELETE FROM {name} WHERE {columns[0]} = ?",
             [(key,) for key, row in changed.items() if row is None],
         )
         connection.executemany(
-            f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * len(columns))})",
-            [(*row, checksum(table, row)) for row in changed.values() if row is not None],
+            f"INSERT OR REPLACE INTO {name} VALUES ({', '.join('?' * len(columns))})",
+            [(*row, checksum(name, row)) for row in changed.values() if row is not None],
         )
 
 
-def size_bytes(rows: Iterable[Row | None]) -> int:
-    """Return the size of the texts and bytes in rows, which is nearly the whole size (bytes)."""
-    size = 0
-    for row in rows:
-        for value in row or ():
-            if isinstance(value, (bytes, str)):
-                size += len(value)
-    return size
-
-
-def pack(rows: Rows) -> Packed:
-    """Encode the rows of a transaction. `+` precedes a row, `-` the key of a deleted row,
-    and `=` the key of a large row.
+def pack(rows: Rows, large: Rows | None = None) -> Packed:
+    """Encode the rows of a transaction. `+` precedes a row, `-` the key of a deleted row, and `=`
+    the key of a large row.
 
     Raises:
-        OverflowError: a number that a column cannot have.
+        struct.error: a number that a column cannot have.
     """
     parts: list[bytes] = []
-    small: Rows = {}
-    large: Rows = {}
-    for table, changed in rows.items():
-        name = _packed(table)
-        for key, row in changed.items():
-            values = _packed_row((key,) if row is None else row)
-            if row is not None and len(values) > LARGE_BYTES:
-                large.setdefault(table, {})[key] = row
-                parts += (b"=\1", name, _packed(key))
+    add = parts.append
+    for (table, key), row in rows.items():
+        if row is None or (large and (table, key) in large):
+            add(b"=\1" if row else b"-\1")
+            row = (key,)
+        else:
+            add(_PUT[len(row)])
+        add(_NAMES[table])
+        for value in row:
+            if (kind := type(value)) is str:  # faster than `isinstance`
+                text = value.encode()  # type: ignore[union-attr]
+                add(_LENGTH(b"s", len(text)))
+                add(text)
+            elif value is None:
+                add(b"n")
+            elif kind is not bytes:
+                add(_NUMBER(b"i", value))
+            elif large is None and len(value) > LARGE_BYTES:  # type: ignore[arg-type]
+                large = {
+                    k: row for k, row in rows.items() if row and _size_bytes(row) > LARGE_BYTES
+                }
+                return pack(rows, large)
             else:
-                small.setdefault(table, {})[key] = row
-                parts += (b"-\1" if row is None else b"+%c" % len(row), name, values)
-    return Packed(b"".join(parts), small, large)
+                add(_LENGTH(b"b", len(value)))  # type: ignore[arg-type]
+                add(value)  # type: ignore[arg-type]
+    return Packed(b"".join(parts), large or {})
 
 
-def unpack(data: bytes) -> Packed:
-    """Decode the rows that `pack` has encoded. For large rows, the result has only the keys."""
-    small: Rows = {}
-    large: Rows = {}
-    at = 0
+def unpack(data: bytes) -> tuple[dict[Key, Row | None], set[Key]]:
+    """Return the rows that `pack` has encoded, and the keys of large rows."""
+    rows, large, at = dict[Key, Row | None](), set[Key](), 0
     while at < len(data):
         kind, count = data[at : at + 1], data[at + 1]
         name, at = _unpacked(data, at + 2)
-        table, values = str(name), list[Value]()
+        values = list[Value]()
         for _ in range(count):
             value, at = _unpacked(data, at)
             values.append(value)
-        row = tuple(values) if kind == b"+" else None
-        (large if kind == b"=" else small).setdefault(table, {})[values[0]] = row
-    return Packed(data, small, large)
-
-
-def _packed(value: Value) -> bytes:
-    return _packed_row((value,))
-
-
-def _packed_row(row: Row) -> bytes:
-    parts: list[bytes] = []
-    for value in row:
-        if isinstance(value, str):
-            data = value.encode()
-            parts += (b"s", len(data).to_bytes(_LENGTH_BYTES), data)
-        elif isinstance(value, int):
-            parts += (b"i", value.to_bytes(_INTEGER_BYTES, signed=True))
-        elif value is None:
-            parts.append(b"n")
+        key = _named(str(name)), values[0]
+        if kind == b"=":
+            large.add(key)
         else:
-            parts += (b"b", len(value).to_bytes(_LENGTH_BYTES), value)
-    return b"".join(parts)
+            rows[key] = tuple(values) if kind == b"+" else None
+    return rows, large
 
 
 def _unpacked(packed: bytes, at: int) -> tuple[Value, int]:
@@ -218,3 +203,25 @@ def _unpacked(packed: bytes, at: int) -> tuple[Value, int]:
     end = begin + int.from_bytes(packed[start:begin])
     data = packed[begin:end]
     return (data.decode() if kind == b"s" else data), end
+
+
+class _Names(dict[Table, bytes]):
+    """Encoded names of tables."""
+
+    def __missing__(self, table: Table) -> bytes:
+        self[table] = name = _LENGTH(b"s", len(table.name)) + table.name.encode()
+        return name
+
+
+_NAMES: Final = _Names()
+
+
+@cache
+def _named(name: str) -> Table:
+    """Return one table for a name that was read, whose columns nobody asks for."""
+    return Table(name, ())
+
+
+def _size_bytes(row: Row) -> int:
+    """Return the size of the texts and bytes in a row, which is nearly the whole size."""
+    return sum(len(value) for value in row if isinstance(value, (str, bytes)))

@@ -17,19 +17,19 @@ def checksum(table: str, row: Sequence[Value]) -> int:
 
     The checksum finds every flipped bit, and a row in another table or under another key.
     """
-    total = crc32(table.encode())
+    parts = [table.encode()]
     for value in row:
         if isinstance(value, str):
             data = value.encode()
-            total = crc32(b"s%d:%b" % (len(data), data), total)
+            parts.append(b"s%d:%b" % (len(data), data))
         elif isinstance(value, int):
             data = b"%d" % value
-            total = crc32(b"i%d:%b" % (len(data), data), total)
+            parts.append(b"i%d:%b" % (len(data), data))
         elif value is None:
-            total = crc32(b"n0:", total)
+            parts.append(b"n0:")
         else:
-            total = crc32(value, crc32(b"b%d:" % len(value), total))
-    return total
+            parts += (b"b%d:" % len(value), value)
+    return crc32(b"".join(parts))
 
 
 def verified(path: Path, table: str, rows: Iterable[Row]) -> Iterator[Row]:

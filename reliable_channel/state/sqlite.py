@@ -10,19 +10,21 @@ directly to their table. `schema.py`, `rows.py`, `continuity.py` and `ownership.
 
 import os
 import sqlite3
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import pairwise
+from operator import itemgetter
 from pathlib import Path
 from typing import Final, Literal, get_args
 
 from .._contracts.state_store import Identity, Saved
 from ..errors import StateError, StateMismatch, StateUnavailable
-from ..sds.changes import Changes, Row
+from ..sds.changes import Changes, Row, Table
 from ..sds.log.entry import LogEntry
 from ..sds.options import LOG_WINDOW_ENTRIES
 from . import checkpoints, continuity, schema
-from .change_log import ChangeLog, by_table, pack, put_rows, size_bytes
+from .change_log import ChangeLog, Packed, pack, put_rows
 from .checkpoints import Checkpoints
 from .continuity import Continuity, check_in_place
 from .ownership import Ownership, inode_of
@@ -38,6 +40,7 @@ QUICK_CHANGES: Final = 300
 """Maximum number of changed rows and log entries in a transaction that counts as fast."""
 QUICK_BYTES: Final = 64 * 1024
 """Maximum number of written bytes in a transaction that counts as fast."""
+_TABLE: Final = itemgetter(0)
 
 
 class SqliteStateStore:
@@ -69,6 +72,10 @@ class SqliteStateStore:
         self._connection: sqlite3.Connection | None = None
         self._wal_inode: tuple[int, int] | None = None
         self._tables: set[str] = set()
+        """Names of the small tables of the file."""
+        self._known: set[Table] = set()
+        """Small tables that this process has written to."""
+        self._packed: tuple[Changes, Packed] | None = None
         self._checkpoints = Checkpoints()
         self._is_unfinished = False
         """True if a signal that raised, such as Ctrl-C, took a write by surprise: then nothing more
@@ -104,8 +111,8 @@ class SqliteStateStore:
             and changes.trimmed_below is None
             and len(changes.rows) + _entries(changes) <= QUICK_CHANGES
             and self._change_log.has_room()
-            and _content_bytes(changes) + size_bytes(changes.rows.values()) <= QUICK_BYTES
-            and {table.name for table, _ in changes.rows} <= self._tables
+            and self._known.issuperset(map(_TABLE, changes.rows))
+            and _content_bytes(changes) + len(self._pack(changes).data) <= QUICK_BYTES
         )
 
     def write(self, changes: Changes) -> None:
@@ -128,12 +135,13 @@ class SqliteStateStore:
         self._is_unfinished = False
 
     def _write(self, changes: Changes) -> None:
-        is_due = self._checkpoints.is_due
+        # Used once, because what is not written now may grow until it is.
+        packed, self._packed = self._pack(changes), None
+        is_due, rows = self._checkpoints.is_due, changes.rows
+        new = set(map(_TABLE, rows)) - self._known
+        created = [table for table in new if table.name not in self._tables]
         with self._errors():
             connection = self._in_place()
-            rows = by_table(changes.rows)
-            packed = pack(rows)
-            created = {table for table, _ in changes.rows if table.name not in self._tables}
             is_appended = not created and self._change_log.has_room(len(packed.data))
             with _transaction(connection):
                 self._write_log(connection, changes)
@@ -148,11 +156,11 @@ class SqliteStateStore:
                     self._change_log.move(connection)
                     put_rows(connection, rows)
                     self._continuity.count(connection)
-        if created:
-            self._tables |= {table.name for table in created}
+        self._known |= new
+        self._tables.update(table.name for table in created)
         self._continuity.committed()
         if is_appended:
-            self._change_log.appended(packed)
+            self._change_log.appended(len(packed.data), rows, packed.large)
         else:
             self._change_log.clear()
         pages = 3 + 2 * _entries(changes)
@@ -175,6 +183,13 @@ class SqliteStateStore:
                     self._continuity.end(self._connection)
                 self._continuity.committed()
         self._release()
+
+    def _pack(self, changes: Changes) -> Packed:
+        """Return the encoded rows, which `is_quick` encoded for the `write` that follows it."""
+        if self._packed is None or self._packed[0] is not changes:
+            with self._errors():
+                self._packed = changes, pack(changes.rows)
+        return self._packed[1]
 
     def _release(self) -> None:
         if self._connection is not None:
@@ -282,7 +297,7 @@ class SqliteStateStore:
     def _errors(self) -> Iterator[None]:
         try:
             yield
-        except (sqlite3.Error, UnicodeDecodeError, OverflowError) as error:
+        except (sqlite3.Error, UnicodeDecodeError, OverflowError, struct.error) as error:
             raise state_error(self.path, error) from error
         except OSError as error:
             raise StateUnavailable(f"{self.path} cannot be used: {error}") from error

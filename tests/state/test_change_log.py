@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+import struct
 from contextlib import closing
 from pathlib import Path
 from random import Random
@@ -11,8 +12,15 @@ from random import Random
 import pytest
 
 from reliable_channel.sds.changes import Changes, Row, Table, Value
-from reliable_channel.state import Identity, SqliteStateStore, StateCorrupt, change_log, files
-from reliable_channel.state.change_log import by_table, pack, unpack
+from reliable_channel.state import (
+    Identity,
+    SqliteStateStore,
+    StateCorrupt,
+    StateUnavailable,
+    change_log,
+    files,
+)
+from reliable_channel.state.change_log import pack, unpack
 
 ALICE = Identity("general", "alice", "spec")
 NOTES = Table("notes", (("name", "TEXT"), ("number", "INTEGER"), ("data", "BLOB")))
@@ -60,18 +68,18 @@ def test_what_is_packed_comes_back() -> None:
     random = Random(5)
     values: list[Value] = [None, 0, -(2**63), 2**63 - 1, "", "é\0x", b"", bytes(range(256))]
     for _ in range(50):
-        rows = by_table(
-            {
-                (NOTES, key): random.choice([None, (key, *random.choices(values, k=2))])
-                for key in (random.choice(values[1:]) for _ in range(4))
-            }
-        )
-        assert unpack(pack(rows).data).small == pack(rows).small == rows
+        rows = {
+            (NOTES, key): random.choice([None, (key, *random.choices(values, k=2))])
+            for key in (random.choice(values[1:]) for _ in range(4))
+        }
+        unpacked, large = unpack(pack(rows).data)
+        assert {(NOTES, key): row for (_, key), row in unpacked.items()} == rows
+        assert {table.name for table, _ in unpacked} == {"notes"} and not large
 
 
 def test_a_number_that_no_column_can_have_is_refused() -> None:
-    with pytest.raises(OverflowError):
-        pack({"notes": {"a": ("a", 2**63)}})
+    with pytest.raises(struct.error):
+        pack({(NOTES, "a"): ("a", 2**63)})
 
 
 def test_rows_are_there_after_a_crash_and_after_a_close(tmp_path: Path) -> None:
@@ -147,6 +155,22 @@ def test_a_write_that_fails_while_rows_are_moved_leaves_all_as_it_was(
         store.write(wrong)
     assert waiting(path) == 1
     store.write(put("third"))
+    store.close()
+    assert [name for name, *_ in notes(path)] == ["first", "second", "third"]
+
+
+def test_what_was_added_after_a_failed_write_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    store, changes = opened(path), put("second")
+    store.write(put("first", 2))
+    assert store.is_quick(changes)
+    path.rename(tmp_path / "away")
+    with pytest.raises(StateUnavailable):
+        store.write(changes)
+    (tmp_path / "away").rename(path)
+    changes.add(put("third"))
+    assert store.is_quick(changes)
+    store.write(changes)
     store.close()
     assert [name for name, *_ in notes(path)] == ["first", "second", "third"]
 
