@@ -25,6 +25,8 @@ SMALL = {
 def pytest_collection_modifyitems(items: list[Any]) -> None:
     for item in items:
         if "on_spark" in item.nodeid:
+            # A guard: four JVMs in turn take a quarter of an hour on a busy machine.
+            item.add_marker(pytest.mark.timeout(3_600))
             # pyspark 4.3 itself leaves sockets open and calls what pandas 2 deprecates.
             item.add_marker(pytest.mark.filterwarnings("default"))
 
