@@ -9,8 +9,8 @@ SPARK_READY := $(VENV)/.spark-ready
 SITE_READY := $(VENV)/site/.ready
 RELEASE_READY := $(VENV)/.release-ready
 PROTO_READY := $(VENV)/proto/.ready
-# Half as many again as cores: tests of real processes and sockets wait for a third of their time.
-WORKERS ?= $(shell echo $$((($$(getconf _NPROCESSORS_ONLN) * 3 + 1) / 2)))
+# Twice as many as cores: tests of real processes and sockets wait for a third of their time.
+WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) * 2)))
 # Else each worker compiles all tests again, and each process that a test starts all of ours.
 export PYTHONDONTWRITEBYTECODE :=
 MEASURED = $(if $(COVERAGE),$(BIN)/coverage erase && )$(BIN)/python -m $(if $(COVERAGE),coverage run -m) pytest
