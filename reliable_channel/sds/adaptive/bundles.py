@@ -48,8 +48,8 @@ AGAIN_MS: Final = 600_000
 """Time (ms) after a broadcast of a message in which it is not broadcast for another request.
 Participants that lost it then get the message from other participants or by a repair request."""
 HOUR_MS: Final = 3_600_000
-"""Period (ms) in which a participant broadcasts at most as many messages as its log has. Copies of
-an answer (`MAX_COPIES`) do not count."""
+"""Period (ms) in which a participant answers with at most as many messages as its log has. Copies
+(`MAX_COPIES`) do not count, since the halves of a partition would have no copies left."""
 BUNDLES: Final = 80
 BUNDLES_EVERY_MS: Final = 1_000
 ON_AIR_SCALES: Final = 2

@@ -1,6 +1,7 @@
 """Bundles: which participant broadcasts what another one lacks, and how much of it in one."""
 
 import zlib
+from collections import Counter
 from itertools import pairwise
 from random import Random
 from typing import Final
@@ -11,7 +12,9 @@ from reliable_channel.sds.adaptive.bundles import (
     AGAIN_MS,
     BUNDLE_BYTES,
     FIRST_BUNDLE_BYTES,
+    HOUR_MS,
     LEAVES,
+    MAX_COPIES,
     MAX_UNPACKED_BYTES,
     MESSAGE_BYTES,
     PAUSE_MS,
@@ -262,11 +265,20 @@ def test_one_that_answers_beside_others_lets_them_speak_so_often_and_no_more() -
     assert put_off == YIELDS
 
 
-def test_no_more_than_the_log_goes_out_in_an_hour() -> None:
+@pytest.mark.parametrize("first", [4, 10])
+def test_no_more_than_the_log_goes_out_in_an_hour_each_message_in_three_copies(first: int) -> None:
+    """Ten lack them and ask every five seconds."""
     messages = content(30)
     observations = Observations()
     it = Bundles("b", observations, Random(1).random, lambda one, _: messages.get(one), lambda: 10)
-    assert it.lacks(keys(messages)[:10], 0)
-    assert len({data for _, bundle in broadcast(it) for data in bundle}) == 10
-    assert not it.lacks(keys(messages)[10:], 60_000)
-    assert it.lacks(keys(messages)[10:20], 2 * 3_600_000)
+    it.lacked_by(10)
+    assert it.lacks(keys(messages)[:first], 0)
+    out = broadcast(it)
+    for now_ms in range(out[-1][0] + 5_000, HOUR_MS, 5_000):
+        it.lacks(keys(messages), now_ms)
+        out += broadcast(it, now_ms + 5_000)
+    sent = Counter(data for _, bundle in out for data in bundle)
+    assert len(sent) == 10
+    assert max(sent.values()) == MAX_COPIES
+    assert not it.lacks(keys(messages)[10:], HOUR_MS)
+    assert it.lacks(keys(messages)[10:20], 2 * HOUR_MS)
