@@ -124,7 +124,7 @@ def test_a_batch_obeys_its_limit(tmp_path: Path, max_bytes: int) -> None:
     assert by_participant(stream.rows) == there
     longest = max(len(line) for path in paths for line in path.read_bytes().splitlines(True))
     for batch in stream.batches:
-        planned = [each.stretch for each in stream.reader.partitions(*batch)]
+        planned = [each.value for each in stream.reader.partitions(*batch)]
         sizes = [each.end - each.begin for each in planned if each.end is not None]
         assert sum(sizes) <= max(max_bytes, 2 * longest)
         if max_bytes == 1:
