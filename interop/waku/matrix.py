@@ -35,7 +35,12 @@ def play(bench: Bench, cell: Cell[Stage]) -> tuple[Verdict, float]:
     forgets = cell.scenario.node_forgets
     with bench.network(cell.node, forgets=forgets, shards=shards) as network:
         stage = Stage(cell, network)
-        cell.scenario.play(stage)
+        try:
+            cell.scenario.play(stage)
+        except Exception as error:
+            for peer in stage.peers:
+                error.add_note(f"{peer.name} says: {' | '.join(peer.errors)}")
+            raise
         verdict = judge(stage)
     return verdict, monotonic() - began
 
