@@ -377,6 +377,7 @@ class ReliableChannel(TypedChannel[bytes]):
             runtime.begin()
             conversation.begin()
             stack.push_async_callback(runtime.flush)
+            stack.push(self._note_failure)
             tasks = await stack.enter_async_context(anyio.create_task_group())
             stack.callback(tasks.cancel_scope.cancel)
             runtime.start(tasks)
@@ -442,6 +443,13 @@ class ReliableChannel(TypedChannel[bytes]):
             if not _blocks[task]:
                 del _blocks[task]
         await self.aclose()
+
+    def _note_failure(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: object
+    ) -> None:
+        """Let calls name the error at once, not only when all is closed."""
+        if isinstance(error, Exception) and self._task is not None:
+            self._task.failure = error
 
     def _failed(self, error: Exception) -> None:
         if self._block is None:

@@ -77,7 +77,7 @@ class RetryPolicy:
             raise ValueError("times must not be negative")
 
 
-class _Connections:
+class Connections:
     """Connections to one node, each a transport of httpx.
 
     A single transport would look at the sockets of all its connections for each request, which
@@ -107,7 +107,10 @@ class _Connections:
             return
         now_s = anyio.current_time()
         self._idle.append((transport, now_s))
-        while len(self._idle) > MAX_IDLE_CONNECTIONS or self._idle[0][1] + KEEPALIVE_S < now_s:
+        # Another request may take the last one while one is being closed.
+        while self._idle and (
+            len(self._idle) > MAX_IDLE_CONNECTIONS or self._idle[0][1] + KEEPALIVE_S < now_s
+        ):
             await self._close(self._idle.popleft()[0])
 
     async def aclose(self) -> None:
@@ -141,7 +144,7 @@ class Session:
         max_answer_bytes: int,
         max_message_bytes: int = _failures.MAX_MESSAGE_BYTES,
     ) -> None:
-        self._connections = _Connections(connect)
+        self._connections = Connections(connect)
         self._base_url = base_url
         self._node = str(base_url).rstrip("/")
         self._headers = headers

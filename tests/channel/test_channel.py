@@ -396,15 +396,21 @@ async def test_an_error_inside_ends_the_channel_and_is_raised_at_its_end(
         await anyio.lowlevel.checkpoint()
         raise LookupError("a mistake in a transport")
 
+    async def closing() -> None:
+        problems.extend(channel.health().problems)
+
+    problems: list[str] = []
     transport = MemoryNetwork().transport()
     transport.receive = broken  # type: ignore[method-assign, assignment]
+    transport.aclose = closing  # type: ignore[method-assign]
     channel = make_channel(transport, "alice")
     await channel.open()
     async for _ in channel.events():
         pass
     with pytest.raises(ChannelClosed, match=r"ended with an error: .*LookupError"):
         await channel.send(b"hello")
-    assert "LookupError" in channel.health().problems[0]
+    assert all("LookupError" in each for each in (*channel.health().problems, *problems))
+    assert problems, "it was not asked while it closed"
     assert "'general' ended with an error" in caplog.messages[-1]
     with pytest.raises(ExceptionGroup) as failed:
         await channel.aclose()

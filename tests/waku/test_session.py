@@ -285,6 +285,22 @@ async def test_connections_of_a_burst_are_closed_when_none_needs_them(
         await until(lambda: len(ports.open) == 1)
 
 
+async def test_the_last_idle_connection_may_be_taken_while_others_are_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Slow(httpx.AsyncBaseTransport):
+        async def aclose(self) -> None:
+            taken.append(connections.take())
+
+    taken: list[httpx.AsyncBaseTransport] = []
+    connections = _session.Connections(Slow)
+    monkeypatch.setattr(_session, "MAX_IDLE_CONNECTIONS", 1)
+    in_use = [connections.take() for _ in range(2)]
+    for transport in in_use:
+        await connections.give_back(transport)
+    assert taken == in_use[1:]
+
+
 async def test_nobody_there() -> None:
     async with socket_node(silent) as url:
         pass
