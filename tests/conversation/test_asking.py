@@ -321,6 +321,8 @@ async def test_loss_and_kills_lose_no_answer_and_double_none(
     random = Random(seed)
     names = ("alice", "bob", "carol")
     alice, bob, carol = await channels.open(*names, loss=0.3, seed=10 * seed, **AUTO)
+    for service in (bob, carol):  # readers of events confirm questions if nobody answers them
+        service.on_open = lambda channel: channel.questions()
     answered: dict[int, bytes] = {}
     done = anyio.Event()
 

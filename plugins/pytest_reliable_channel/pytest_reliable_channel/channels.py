@@ -115,6 +115,9 @@ class Participant:
         """All events, also those of before a restart."""
         self.received: list[bytes] = []
         """Payloads of messages, in the order of delivery."""
+        self.on_open: Callable[[ReliableChannel], object] = lambda channel: None
+        """Called with each opened channel before its events are read, for a program that must begin
+        earlier, such as one that answers questions."""
         self._network = network
         self._tasks = tasks
         self._arguments = arguments
@@ -212,6 +215,7 @@ class Participant:
         )
         async with channel, anyio.create_task_group() as tasks:
             self._channel = channel
+            self.on_open(channel)
             tasks.start_soon(self._note_events, channel)
             task_status.started()
             await self._stop.wait()
