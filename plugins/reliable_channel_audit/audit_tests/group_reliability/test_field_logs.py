@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from reliable_channel_audit.facts import Delivery
 from reliable_channel_audit.group_reliability.field_logs import (
     ENTERED,
     NIM_LIBP2P,
@@ -13,6 +14,7 @@ from reliable_channel_audit.group_reliability.field_logs import (
     STATUS,
     WAKU,
     FieldLog,
+    FieldLogs,
     Sighting,
     seen_in,
 )
@@ -140,3 +142,36 @@ def test_damaged_lines_are_counted_and_the_rest_is_read(tmp_path: Path) -> None:
     log = FieldLog(path)
     assert [each.message for each in log.sightings()] == [HASH]
     assert (log.lines, log.unreadable) == (6, 2)
+
+
+def test_the_sender_of_a_message_had_not_received_it_before(tmp_path: Path) -> None:
+    """Lines stand in any order, and a relay sends on what it received."""
+    head, now_us = f"relay message my_peer_id={{}} msg_hash={HASH}", AT_US * 1000
+    texts = [
+        "sent " + head.format("b") + f" sentTime={now_us + 3_000_000}",
+        "received " + head.format("b") + f" receivedTime={now_us + 2_000_000}",
+        "received " + head.format("a") + f" receivedTime={now_us + 5_000_000}",
+        "sent " + head.format("a") + f" sentTime={now_us}",
+    ]
+    for begin, sender in ((0, "a"), (1, "")):
+        logs = FieldLogs()
+        path = tmp_path / f"{begin}.txt"
+        path.write_text("\n".join(texts[: 4 - begin]))
+        logs.read(path)
+        had = {each.participant_id: each for each in logs.facts() if isinstance(each, Delivery)}
+        assert had.keys() == {"a", "b"}
+        assert {each.sender_id for each in had.values()} == {sender}
+        assert [name for name, each in had.items() if each.first_segment_id] == [sender][
+            : not begin
+        ]
+        assert had["b"].at_ms == AT_US // 1000 + 2
+
+
+def test_of_a_sender_without_a_log_the_time_is_known(tmp_path: Path) -> None:
+    (path := tmp_path / "a.log").write_text(
+        "Received message msgId=7 sentAt=5000000 current=9000000"
+    )
+    logs = FieldLogs()
+    logs.read(path)
+    had = [each for each in logs.facts() if isinstance(each, Delivery)]
+    assert [(each.participant_id, each.at_ms) for each in had] == [("a", 9), ("", 5)]

@@ -12,7 +12,7 @@ from rich.status import Status
 from reliable_channel import printable
 from reliable_channel.spi import ExitCode, err, out, say, warn
 
-from ..findings import SETTLE_MS
+from .ingest import SettleMs
 from .plain_table import print_table
 
 if TYPE_CHECKING:
@@ -31,10 +31,7 @@ def compare(
             help="Logs or journals: a directory for each run, or one directory with all runs."
         ),
     ],
-    settle_ms: Annotated[
-        int,
-        typer.Option(min=0, help="Time span at the end of a run whose messages are ignored (ms)."),
-    ] = SETTLE_MS,
+    settle_ms: SettleMs = None,
     difference: Annotated[
         bool,
         typer.Option(

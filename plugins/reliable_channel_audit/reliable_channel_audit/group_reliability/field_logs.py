@@ -1,4 +1,4 @@
-"""Logs of nodes in the format of 10ksim, which list received messages with times.
+"""Logs of nodes in the format of 10ksim, as the facts that journals give.
 
 The lines are those of the tracers in vacp2p/10ksim (4f90a3c, August 2026,
 `src/analysis/mesh_analysis/readers/tracers`). The logs come from nwaku, nim-libp2p's test node, or
@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cache
@@ -18,8 +19,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from ..facts import Delivery
+from ..findings import SETTLE_MS
 from ..journals import numbered_texts
 from ..lines import Line
+from ..replay import Life
 
 WAKU: Final = "waku relay"
 NIM_LIBP2P: Final = "nim-libp2p"
@@ -48,6 +52,60 @@ class Sighting(NamedTuple):
     group: str = ""
     """Group of nodes on one shard, all of which should receive the message. If the names of nodes
     show no shard, `group` is empty."""
+
+
+class FieldLogs:
+    """Collector of what the nodes of one run had. A group of nodes counts as a channel."""
+
+    def __init__(self) -> None:
+        self.implementations: Counter[str] = Counter()
+        """Number of sightings by implementation."""
+        self.unreadable = 0
+        self.nodes: set[tuple[str, str]] = set()
+        """Group and name of each node."""
+        self._had: defaultdict[tuple[str, str], dict[str, tuple[int, bool]]] = defaultdict(dict)
+        """By group and message: when each node had it first (µs), and False if it then sent it."""
+        self._sent_us: dict[tuple[str, str], int] = {}
+
+    def read(self, path: Path) -> None:
+        """Add the sightings of a file. A `.log` without any is that of a node that had nothing."""
+        log, before = FieldLog(path), self.implementations.total()
+        for each in log.sightings():
+            self.implementations[each.implementation] += 1
+            self.nodes.add((each.group, each.node))
+            message = each.group, each.message
+            first = each.at_us, each.kind == RECEIVED
+            nodes = self._had[message]
+            nodes[each.node] = min(first, nodes.get(each.node, first))
+            if each.sent_us is not None:
+                self._sent_us[message] = min(each.sent_us, self._sent_us.get(message, each.sent_us))
+        self.unreadable += log.unreadable
+        has_none = self.implementations.total() == before
+        if has_none and not log.is_dump and path.name.split(".")[1:2] == ["log"]:
+            self.nodes.add(("", _stem(path)))
+
+    def facts(self) -> Iterator[Life | Delivery]:
+        """Yield each node as a participant that was there all the time, and what it had."""
+        times_us = (at_us for nodes in self._had.values() for at_us, _ in nodes.values())
+        until_ms = max(times_us, default=0) // 1000
+        for group, node in self.nodes:
+            about = group, node, 0, "", 0, until_ms, 0, SETTLE_MS
+            yield Life(*about, 0, "", True, 0, True, 0, "")
+        for message, nodes in self._had.items():
+            # A node that had received a message only forwards it.
+            senders = [(at_us, node) for node, (at_us, is_late) in nodes.items() if not is_late]
+            _, sender = min(senders, default=(0, ""))
+            if message in self._sent_us:
+                nodes[sender] = self._sent_us[message], False
+            for node, (at_us, _) in nodes.items():
+                yield _delivery(message, node, sender, at_us)
+
+
+def _delivery(message: tuple[str, str], node: str, sender: str, at_us: int) -> Delivery:
+    group, message_id = message
+    own = message_id if node == sender else None
+    about = message_id, sender, 0, b"", at_us // 1000, own
+    return Delivery(group, node, 0, *about, None, None, None, 0)
 
 
 class FieldLog:
