@@ -13,7 +13,6 @@ from reliable_channel_audit.group_reliability.field_logs import (
     RECEIVED,
     STATUS,
     WAKU,
-    FieldLog,
     FieldLogs,
     Sighting,
     seen_in,
@@ -116,11 +115,10 @@ def test_files_and_dumps_show_the_same(tmp_path: Path) -> None:
     files = sorted((tmp_path / "files").iterdir())
     packed = tmp_path / "nodes-0-0.log.gz"
     packed.write_bytes(gzip.compress(files.pop(0).read_bytes()))
-    by_file = [each for path in [packed, *files] for each in FieldLog(path).sightings()]
-    log = FieldLog(tmp_path / "dump.json")
-    assert sorted(by_file) == sorted(log.sightings())
-    assert log.is_dump
-    assert not log.unreadable
+    logs = FieldLogs()
+    by_file = [each for path in [packed, *files] for each in logs.sightings(path)]
+    assert sorted(by_file) == sorted(logs.sightings(tmp_path / "dump.json"))
+    assert not logs.unreadable
     assert {each.group for each in by_file} == {"0"}
 
 
@@ -128,7 +126,7 @@ def test_one_file_of_several_nodes_has_them_by_their_peer_ids(tmp_path: Path) ->
     run = KnownRun(nodes=3, messages=4)
     texts = [text for _, _, text in sorted(relay_lines(run))]
     (path := tmp_path / "all.log").write_text("\n".join(texts))
-    nodes = {each.node for each in FieldLog(path).sightings()}
+    nodes = {each.node for each in FieldLogs().sightings(path)}
     assert nodes == {run.peer(node) for node in range(3)}
 
 
@@ -139,9 +137,9 @@ def test_damaged_lines_are_counted_and_the_rest_is_read(tmp_path: Path) -> None:
     signal = "x - INFO - Received valid message: {'event': {'messages': [1"
     dump = json.dumps({"_msg": 7})[:-1]
     path.write_bytes("\n".join([torn, good, signal, dump]).encode() + b"\n\xff\xfe\n" + b"[" * 900)
-    log = FieldLog(path)
-    assert [each.message for each in log.sightings()] == [HASH]
-    assert (log.lines, log.unreadable) == (6, 2)
+    logs = FieldLogs()
+    assert [each.message for each in logs.sightings(path)] == [HASH]
+    assert logs.unreadable == 2
 
 
 def test_the_sender_of_a_message_had_not_received_it_before(tmp_path: Path) -> None:

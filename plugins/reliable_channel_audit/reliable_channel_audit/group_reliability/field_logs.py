@@ -55,12 +55,14 @@ class Sighting(NamedTuple):
 
 
 class FieldLogs:
-    """Collector of what the nodes of one run had. A group of nodes counts as a channel."""
+    """Reader of the logs of one run. A group of nodes counts as a channel."""
 
     def __init__(self) -> None:
         self.implementations: Counter[str] = Counter()
         """Number of sightings by implementation."""
         self.unreadable = 0
+        """Number of damaged lines, and of lines that have the words of a sighting but lack its
+        fields."""
         self.nodes: set[tuple[str, str]] = set()
         """Group and name of each node."""
         self._had: defaultdict[tuple[str, str], dict[str, tuple[int, bool]]] = defaultdict(dict)
@@ -69,8 +71,8 @@ class FieldLogs:
 
     def read(self, path: Path) -> None:
         """Add the sightings of a file. A `.log` without any is that of a node that had nothing."""
-        log, before = FieldLog(path), self.implementations.total()
-        for each in log.sightings():
+        before = self.implementations.total()
+        for each in self.sightings(path):
             self.implementations[each.implementation] += 1
             self.nodes.add((each.group, each.node))
             message = each.group, each.message
@@ -79,10 +81,28 @@ class FieldLogs:
             nodes[each.node] = min(first, nodes.get(each.node, first))
             if each.sent_us is not None:
                 self._sent_us[message] = min(each.sent_us, self._sent_us.get(message, each.sent_us))
-        self.unreadable += log.unreadable
-        has_none = self.implementations.total() == before
-        if has_none and not log.is_dump and path.name.split(".")[1:2] == ["log"]:
+        if self.implementations.total() == before and path.name.split(".")[1:2] == ["log"]:
             self.nodes.add(("", _stem(path)))
+
+    def sightings(self, path: Path) -> Iterator[Sighting]:
+        """Yield each sighting of a file, in order."""
+        alone, stem = _peers(path) <= 1, _stem(path)
+        for _, line in numbered_texts(path):
+            if isinstance(line, Line):
+                self.unreadable += 1
+                continue
+            text, fields = _unwrapped(line)
+            # A dump of VictoriaLogs has names of pods; its file has the name of no node.
+            alone &= "_msg" not in fields
+            try:
+                seen = list(seen_in(text, fields))
+            except (ValueError, SyntaxError, RecursionError, TypeError, AttributeError):
+                self.unreadable += 1
+                continue
+            for each in seen:
+                node = _pod(fields) or (stem if alone else each.node) or stem
+                shard = _shard(node) if each.implementation == WAKU else ""
+                yield each._replace(node=node, group=shard)
 
     def facts(self) -> Iterator[Life | Delivery]:
         """Yield each node as a participant that was there all the time, and what it had."""
@@ -106,44 +126,6 @@ def _delivery(message: tuple[str, str], node: str, sender: str, at_us: int) -> D
     own = message_id if node == sender else None
     about = message_id, sender, 0, b"", at_us // 1000, own
     return Delivery(group, node, 0, *about, None, None, None, 0)
-
-
-class FieldLog:
-    """Log file that is read as a stream, with counts at the end."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.lines = 0
-        self.unreadable = 0
-        """Lines that have the words of a sighting and lack its fields, and damaged ones."""
-        self.is_dump = False
-        """From VictoriaLogs: it names pods, and its name is not that of a node."""
-
-    def sightings(self) -> Iterator[Sighting]:
-        """Yield each sighting in the order of the file."""
-        alone = _peers(self.path) <= 1
-        stem = _stem(self.path)
-        for text, fields in self._texts():
-            pod = _pod(fields)
-            try:
-                seen = list(seen_in(text, fields))
-            except (ValueError, SyntaxError, RecursionError, TypeError, AttributeError):
-                self.unreadable += 1
-                continue
-            for each in seen:
-                node = pod or (stem if alone and not self.is_dump else each.node) or stem
-                shard = _shard(node) if each.implementation == WAKU else ""
-                yield each._replace(node=node, group=shard)
-
-    def _texts(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        for _, line in numbered_texts(self.path):
-            self.lines += 1
-            if isinstance(line, Line):
-                self.unreadable += 1
-                continue
-            text, fields = _unwrapped(line)
-            self.is_dump |= "_msg" in fields
-            yield text, fields
 
 
 def seen_in(text: str, fields: Mapping[str, Any]) -> Iterator[Sighting]:

@@ -120,20 +120,13 @@ def figures_of(facts: Mapping[type, list[Any]], settle_ms: int | None) -> tuple[
         responses=sum(each.responses for each in facts[Repair]),
     )
     accepted_ms = accepted(deliveries, context.ahead_ms)
-    kinds = {(each.channel_id, each.message_hash): each.kind for each in facts[Dispatch]}
-    had_ms: defaultdict[tuple[str, str, int], list[int]] = defaultdict(list)
-    for each in deliveries:
-        if each.first_segment_id is not None or each.participant_id == each.sender_id:
-            continue
-        since_ms = accepted_ms[each.channel_id, each.message_id]
-        had_ms[each[:3]].append(since_ms)
-        figures.delays_ms.append(each.at_ms - context.ahead_ms[each[:2]] - since_ms)
-        if each.missing_since_ms is not None:
-            figures.missing_ms.append(each.at_ms - each.missing_since_ms)
-        if kinds:
-            kind = kinds.get((each.channel_id, each.message_hash))
-            figures.ways[way_of(each.source, kind)] += 1
-    _add_holes(figures, compared.findings, accepted_ms, had_ms)
+    others = [
+        each
+        for each in deliveries
+        if each.first_segment_id is None and each.participant_id != each.sender_id
+    ]
+    _add_deliveries(figures, others, accepted_ms, context, facts[Dispatch])
+    _add_holes(figures, compared.findings, others, accepted_ms)
     warnings = [f"{whose[1]} is left out: {why}" for whose, why in unknown.items()]
     if not figures.expected:
         warnings.append("nothing was measured: no message was due at a second participant")
@@ -150,19 +143,42 @@ def _unknown(context: Context) -> Iterator[tuple[Whose, str]]:
             yield whose, why
 
 
+def _add_deliveries(
+    figures: Figures,
+    others: Iterable[Delivery],
+    accepted_ms: Mapping[MessageKey, int],
+    context: Context,
+    dispatches: Iterable[Dispatch],
+) -> None:
+    """Count deliveries to others than the sender."""
+    kinds = {(each.channel_id, each.message_hash): each.kind for each in dispatches}
+    for each in others:
+        at_ms = each.at_ms - context.ahead_ms[each[:2]]
+        figures.delays_ms.append(at_ms - accepted_ms[each.channel_id, each.message_id])
+        if each.missing_since_ms is not None:
+            figures.missing_ms.append(each.at_ms - each.missing_since_ms)
+        if kinds:
+            kind = kinds.get((each.channel_id, each.message_hash or b""))
+            figures.ways[way_of(each.source, kind)] += 1
+
+
 def _add_holes(
     figures: Figures,
     lost: Iterable[Finding],
+    others: Iterable[Delivery],
     accepted_ms: Mapping[MessageKey, int],
-    had_ms: Mapping[tuple[str, str, int], list[int]],
 ) -> None:
     """Count as one hole what a participant lacks between two messages that it has."""
     missed: defaultdict[tuple[str, str, int], list[int]] = defaultdict(list)
-    for each in lost:
-        missed[each[1:4]].append(accepted_ms[each.channel_id, each.message_id])
+    for finding in lost:
+        missed[finding[1:4]].append(accepted_ms[finding.channel_id, finding.message_id])
+    had: defaultdict[tuple[str, str, int], list[int]] = defaultdict(list)
+    for each in others:
+        if each[:3] in missed:
+            had[each[:3]].append(accepted_ms[each.channel_id, each.message_id])
     for life, times_ms in missed.items():
-        had = sorted(had_ms.get(life, ()))
-        holes = Counter(bisect(had, at_ms) for at_ms in times_ms)
-        figures.lost_at_the_end += holes.pop(len(had), 0)
+        before = sorted(had[life])
+        holes = Counter(bisect(before, at_ms) for at_ms in times_ms)
+        figures.lost_at_the_end += holes.pop(len(before), 0)
         figures.holes += len(holes)
         figures.longest_hole = max(figures.longest_hole, *holes.values(), 0)

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..facts import facts_of
-from ..journals import PACKED, Participant, group_of, lines_of, settings
-from ..lines import OPENED
+from ..journals import PACKED, Participant, group_of, options_of
 from .field_logs import WAKU, FieldLogs
 from .figures import USED, Figures, figures_of
 
@@ -87,7 +86,7 @@ def measure(
             f"{wanted} messages were to be sent, and {figures.messages} are in the logs"
         )
     found = [JOURNALS] if group else sorted(logs.implementations)
-    options = _options(group) | options
+    options = options_of(group)[1] | options
     experiment = metadata.get("experiment")
     experiment = experiment if isinstance(experiment, dict) else {}
     scenario = metadata.get("scenario") or experiment.get("name") or experiment.get("class")
@@ -151,18 +150,6 @@ def _expected_nodes(logs: FieldLogs, metadata: Mapping[str, Any]) -> Iterator[tu
         shard = str(name).rpartition("-")[2] if WAKU in logs.implementations else ""
         if known & pods:
             yield from ((shard if shard.isdigit() else "", pod) for pod in pods - known)
-
-
-def _options(group: Iterable[Participant]) -> dict[str, str]:
-    """The options that all participants began with."""
-    shared: dict[str, str] | None = None
-    for each in group:
-        lines = lines_of(each.channel_id, each.participant_id, each.paths[0])
-        opened = next((line for _, line in lines if line.event == OPENED), None)
-        if opened is not None:
-            own = _flat(settings(opened).get("options"))
-            shared = own if shared is None else dict(shared.items() & own.items())
-    return dict(sorted((shared or {}).items()))
 
 
 def _implementation(
