@@ -13,7 +13,6 @@ from ..planted import plant
 from ..plants import Cell, Sources
 from .samples import (
     KnownRun,
-    nim_libp2p_lines,
     relay_lines,
     status_lines,
     write_dump,
@@ -28,14 +27,13 @@ def only(path: Path, settle_ms: int = 10_000) -> Run:
     return measure(name, files, metadata, settle_ms=settle_ms)
 
 
-@pytest.mark.parametrize("kind", ["relay", "relay as JSON", "nim-libp2p", "status"])
+@pytest.mark.parametrize("kind", ["relay", "relay as JSON", "status"])
 @pytest.mark.parametrize("is_dump", [False, True], ids=["files", "dump"])
 def test_figures_of_field_logs_are_what_happened(tmp_path: Path, kind: str, is_dump: bool) -> None:
     run = KnownRun(lost=LOST)
     lines = {
         "relay": relay_lines(run),
         "relay as JSON": relay_lines(run, as_json=True),
-        "nim-libp2p": nim_libp2p_lines(run),
         "status": status_lines(run),
     }[kind]
     if is_dump:
@@ -70,14 +68,14 @@ def test_metadata_of_an_experiment_names_it(tmp_path: Path) -> None:
     run = KnownRun()
     write_files(tmp_path / "a" / "log", run, relay_lines(run))
     metadata = {
-        "experiment": {"name": "nimlibp2p-churn", "class": "NodeChurn"},
+        "experiment": {"name": "churn", "class": "NodeChurn"},
         "params": {"image_repo": "wakuorg/nwaku", "image_tag": "v0.38", "churn": {"at": 30}}
         | {"num_messages": 600},
     }
     (tmp_path / "a" / "metadata.json").write_text(json.dumps(metadata))
     (tmp_path / "a" / "out.log").write_text("run_finished\n")
     measured = only(tmp_path)
-    assert (measured.name, measured.scenario) == ("a", "nimlibp2p-churn")
+    assert (measured.name, measured.scenario) == ("a", "churn")
     assert measured.implementation == "wakuorg/nwaku:v0.38"
     assert measured.settings["churn.at"] == "30"
     assert measured.figures.participants == 6

@@ -45,7 +45,7 @@ def compare(
 ) -> None:
     """Compare delivery rate, latency, holes and repairs of runs, scenarios and implementations.
 
-    The command reads logs of nwaku, nim-libp2p and Status (10ksim), answers of VictoriaLogs, and
+    The command reads logs of nwaku and Status (10ksim), answers of VictoriaLogs, and
     journals. A file `metadata.json` beside the logs names the scenario and its settings. The exit
     status is 5 if a run contains no messages.
     """

@@ -1,8 +1,8 @@
 """Logs of nodes in the format of 10ksim, as the facts that journals give.
 
 The lines are those of the tracers in vacp2p/10ksim (4f90a3c, August 2026,
-`src/analysis/mesh_analysis/readers/tracers`). The logs come from nwaku, nim-libp2p's test node, or
-the `status-subscriber` of status-benchmarks. A log is a file of one node, or a JSON answer of
+`src/analysis/mesh_analysis/readers/tracers`). The logs come from nwaku, or from the
+`status-subscriber` of status-benchmarks. A log is a file of one node, or a JSON answer of
 VictoriaLogs to `/select/logsql/query`.
 """
 
@@ -26,7 +26,6 @@ from ..lines import Line
 from ..replay import Life
 
 WAKU: Final = "waku relay"
-NIM_LIBP2P: Final = "nim-libp2p"
 STATUS: Final = "status-go"
 ENTERED: Final = "entered"
 """Kind of a sighting in which the node sent the message, or accepted it from a client."""
@@ -141,13 +140,6 @@ def seen_in(text: str, fields: Mapping[str, Any]) -> Iterator[Sighting]:
         yield _waku(text, fields, ENTERED, "receivedTime")
     elif "sent relay message" in text or "publishWithConn" in text:
         yield _waku(text, fields, ENTERED, "sentTime")
-    elif "Received message" in text and "msgId" in text:
-        at_us = int(_field(text, fields, "current")) // 1000
-        sent_us = int(_field(text, fields, "sentAt")) // 1000
-        yield Sighting("", _field(text, fields, "msgId"), at_us, RECEIVED, sent_us, NIM_LIBP2P)
-    elif "Sent message" in text and "msgId" in text:
-        at_us = int(_field(text, fields, "timestamp")) // 1000
-        yield Sighting("", _field(text, fields, "msgId"), at_us, ENTERED, at_us, NIM_LIBP2P)
     elif _SIGNAL in text:
         yield from _signal(text, fields)
 
