@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).parents[1]
 GENERATED: Final = "*_pb2.py*"
-MADE_PAGES: Final = re.compile(r"docs/(api/\w+|reference|tables|message-states|compat-tests)\.md")
+MADE_PAGES: Final = re.compile(r"docs/(api/\w+|reference|message-states|compat-tests)\.md")
 """Pages that are made from code and results, or list the columns of its tables."""
 DEEP: Final = {"reliable_channel", "waku", "plugins"}
 """Folders whose subfolders are rooms."""

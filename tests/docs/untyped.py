@@ -14,12 +14,6 @@ SPARK: Final = "needs Java and pyspark, which `make test` does without: `make te
 OTHERS: Final = "a machine, file or program of others"
 
 NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
-    "docs/audits.md": {
-        "reliable-channel audit store /dns4": OTHERS,
-        "reliable-channel audit store postgresql": OTHERS,
-        "reliable-channel audit archive": "needs pyarrow: audit_tests/commands/test_archive.py",
-        "curl": OTHERS,
-    },
     "docs/choosing.md": {
         "reliable-channel": f"{LONG}{LAB} runs small ones",
         "make docs": CHECKOUT + "tests/docs/test_docs.py",
@@ -38,8 +32,15 @@ NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
         "reliable-channel conformance": "peers of the two commands above",
         "jq": "files of the commands above",
     },
-    "docs/facts.md": {"reliable-channel audit ingest": SPARK},
+    "docs/facts.md": {
+        "python -m audit_tests.mutations": LONG + "`make test-slow`",
+        "make test-slow": LONG + "CI",
+        "reliable-channel audit ingest": SPARK,
+    },
     "docs/pipeline.md": {
+        "reliable-channel audit store /dns4": OTHERS,
+        "reliable-channel audit store postgresql": OTHERS,
+        "reliable-channel audit archive": "needs pyarrow: audit_tests/commands/test_archive.py",
         "reliable-channel check journals/ --out": SPARK,
         "make demo AUDIT=1": SPARK,
         "export SPARK_HOME": SPARK,
@@ -70,10 +71,6 @@ NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
         "reliable-channel bot run": "goes on when an editor writes: the plugin's tests of reloading"
     },
     "docs/tuning.md": {"reliable-channel sweep": LONG + "`make docs WHAT=tuning`"},
-    "docs/verdict.md": {
-        "python -m audit_tests.mutations": LONG + "`make test-slow`",
-        "make test-slow": LONG + "CI",
-    },
 }
 """By page and the beginning of a command: why it is not typed, and what runs it instead."""
 
@@ -94,20 +91,6 @@ $ reliable-channel send --sender-id shop hello
 """
 
 GIVEN: Final[Mapping[str, str]] = {
-    "docs/audits.md": f"""{_NODE}{_SENT}
-```python title="runs.py"
-from pathlib import Path
-
-from audit_tests.group_reliability.samples import KnownRun, relay_lines, write_files
-
-for seed, folder in enumerate(("runs/baseline", "before", "after"), 1):
-    run = KnownRun(seed=seed, lost={{2: {{5, 6}}}} if folder == "before" else {{}})
-    write_files(Path(folder), run, relay_lines(run))
-```
-```console
-$ PYTHONPATH=$PROJECT python runs.py
-```
-""",
     "docs/command-line.md": f"""{_NODE}
 ```toml title="channel.toml"
 [channel]
@@ -120,16 +103,21 @@ $ reliable-channel listen --sender-id bob
 """,
     "docs/operations.md": _NODE,
     "docs/conformance-kit.md": _NODE,
-    "docs/pipeline.md": """```python title="journals.py"
+    "docs/pipeline.md": f"""{_NODE}{_SENT}
+```python title="given.py"
 from pathlib import Path
 
 from audit_tests.generated import write_group
+from audit_tests.group_reliability.samples import KnownRun, relay_lines, write_files
 
 Path("journals").mkdir()
 write_group(Path("journals"))
+for seed, folder in enumerate(("runs/baseline", "before", "after"), 1):
+    run = KnownRun(seed=seed, lost={{2: {{5, 6}}}} if folder == "before" else {{}})
+    write_files(Path(folder), run, relay_lines(run))
 ```
 ```console
-$ PYTHONPATH=$PROJECT python journals.py
+$ PYTHONPATH=$PROJECT python given.py
 ```
 """,
     "docs/state.md": f"""{_NODE}{_SENT}

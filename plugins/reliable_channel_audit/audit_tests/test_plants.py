@@ -1,4 +1,4 @@
-"""What docs/verdict.md promises of a verdict, fault by fault."""
+"""What docs/facts.md promises of a verdict, fault by fault."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from . import simulated
 from .live_audit.growing import Growing, judged, live
 from .plants import EMPTY, GROUP_FAULTS, SETTINGS, Cell, Sources, cells, read, shown, table, write
 
-PAGE = Path(__file__).parents[3] / "docs" / "verdict.md"
+PAGE = Path(__file__).parents[3] / "docs" / "facts.md"
 
 
 @pytest.fixture(scope="module")

@@ -24,20 +24,29 @@ def rates(
 ) -> list[Rate]:
     """Return delivery rates, from deliveries to others and from losses. Times are corrected by the
     leads of clocks."""
-    accepted: dict[tuple[str, str], tuple[bool, int]] = {}
-    for each in deliveries:
-        key = each.channel_id, each.message_id
-        first = each.first_segment_id is None, each.at_ms - ahead_ms.get(each[:2], 0)
-        accepted[key] = min(first, accepted.get(key, first))
+    accepted_ms = accepted(deliveries, ahead_ms)
     delays: defaultdict[Group, list[int]] = defaultdict(list)
     for each in deliveries:
         if each.first_segment_id is None and each.participant_id != each.sender_id:
-            _, accepted_ms = accepted[each.channel_id, each.message_id]
-            delay_ms = each.at_ms - ahead_ms.get(each[:2], 0) - accepted_ms
+            since_ms = accepted_ms[each.channel_id, each.message_id]
+            delay_ms = each.at_ms - ahead_ms.get(each[:2], 0) - since_ms
             pair = each.sender_id, each.participant_id
-            for group in _groups(each.channel_id, *pair, hour_of(accepted_ms)):
+            for group in _groups(each.channel_id, *pair, hour_of(since_ms)):
                 delays[group].append(delay_ms)
     return rated({group: sorted(each) for group, each in delays.items()}, lost)
+
+
+def accepted(
+    deliveries: Iterable[Delivery], ahead_ms: Mapping[tuple[str, str], int]
+) -> dict[tuple[str, str], int]:
+    """Return the time at which each message was accepted, by channel and message id. If its
+    sender's journal lacks the message, the time is that of the first delivery."""
+    found: dict[tuple[str, str], tuple[bool, int]] = {}
+    for each in deliveries:
+        key = each.channel_id, each.message_id
+        first = each.first_segment_id is None, each.at_ms - ahead_ms.get(each[:2], 0)
+        found[key] = min(first, found.get(key, first))
+    return {key: at_ms for key, (_, at_ms) in found.items()}
 
 
 def rated(delays: Mapping[Group, Sequence[int]], lost: Iterable[Lost]) -> list[Rate]:

@@ -171,8 +171,6 @@ class Replay:
         """True if the log began with this journal."""
         self._unacknowledged: set[str] = set()
         """Own messages of which no acknowledgement was emitted."""
-        self._unseen: set[str] = set()
-        """Own messages to which nothing that arrived refers."""
         self._foreign: set[str] = set()
         """Messages of others that are in the log."""
         self._acknowledged: set[str] = set()
@@ -232,8 +230,9 @@ class Replay:
                     else:
                         self._unlogged_acks.setdefault(message_id, line.at_ms)
                 request = self._requests.pop(message_id, None)
-                self._compare_acknowledged(line, message_id, request or (message_id,), line.at_ms)
-                if request and line.source == "causal_history" and self._unseen.issuperset(request):
+                about = request or (message_id,)
+                is_proven = self._compare_acknowledged(line, message_id, about, line.at_ms)
+                if request and line.source == "causal_history" and not is_proven:
                     self._unproven_acks.append((message_id, line.at_ms))
             case "delivery_failed" | "send_failed":
                 self._requests.pop(message_id, None)
@@ -374,7 +373,6 @@ class Replay:
         if message is None or line.outcome == "own":
             return
         causal_ids = message.causal_ids
-        self._unseen.difference_update(causal_ids)
         for message_id in self._unacknowledged.intersection(causal_ids):
             self._provers[message_id].add(message.sender_id)
         if line.message_hash is not None:
@@ -425,7 +423,6 @@ class Replay:
         if line.first_segment_id is not None:
             self._unacknowledged.add(message_id)
             self._unproven.add(message_id)
-            self._unseen.add(message_id)
             if line.first_segment_id in self._requests:
                 self._requests[line.first_segment_id].append(message_id)
         elif line.message_hash is not None:
@@ -517,13 +514,14 @@ class Replay:
 
     def _compare_acknowledged(
         self, line: Line, message_id: str, request: Sequence[str], at_ms: int
-    ) -> None:
-        """An acknowledgement is emitted once, of an own message, by a participant that has it."""
+    ) -> bool:
+        """An acknowledgement is emitted once, of an own message, by a participant that has it.
+        Return True if a message that arrived refers to it."""
         self._unacknowledged.difference_update(request)
         provers = set[str]().union(*(self._provers.pop(each, ()) for each in request))
         by_reference = line.source == "causal_history"
         if line.outcome == "redelivered":
-            return
+            return bool(provers)
         if message_id in self._acknowledged:
             self._find(Audit.ACKNOWLEDGEMENTS, message_id, at_ms, "acknowledged twice")
         elif message_id in self._foreign:
@@ -533,6 +531,7 @@ class Replay:
             detail = f"acknowledged by {line.acknowledged_by}, of which no reference arrived"
             self._find(Audit.ACKNOWLEDGEMENTS, message_id, at_ms, detail)
         self._acknowledged.add(message_id)
+        return bool(provers)
 
     def _gap(self, to_ms: int, why: str) -> None:
         """Lines are missing between the last one and a time."""

@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from . import figures
-from .dag import DagPosition, Shape, places, said_by, shape, union
+from .dag import Shape, places, said_by, shape, union
 from .delivery_sections import delivery_sections
 from .evidence import Evidence
-from .figures import table_of
-from .findings import Coverage, Finding
+from .findings import Coverage
 from .journals import Participant, group_of, journal_files, options_of
 from .page import MAX_ROWS, CaseTable, Subject, as_json, page, section, worst_participants
 from .replay import Life
+from .tables.ingest import Row
 from .tables.judging import Judged
 from .verdict import Rate, Verdict
 
@@ -30,7 +30,7 @@ class Figure:
 
     name: str
     title: str
-    of: Callable[[Judged], pa.Table]
+    of: Callable[[Judged], list[Row]]
 
     @property
     def about(self) -> str:
@@ -73,14 +73,12 @@ def write_report(
     (directory / "report.json").write_text(as_json(found, evidence))
     sections = []
     for figure in (*LEADING, *FIGURES):
-        values = figure.of(judged)
-        sections.append(_section(figure.title, figure.about, values))
-        pq.write_table(values, directory / f"{figure.name}.parquet")
+        rows = figure.of(judged)
+        sections.append(_section(figure.title, figure.about, rows))
+        _write(directory, figure.name, rows)
     if with_dag:
         sections.append(_dag(judged.participants, directory))
     lives = judged.few.get(Life, [])
-    pq.write_table(table_of(Life, lives), directory / "lives.parquet")
-    pq.write_table(table_of(Finding, found.findings), directory / "findings.parquet")
     subject = _subject(lives, found.ahead_ms, paths, settle_ms)
     buckets = figures.time_buckets(judged.arrivals, found.findings, found.ahead_ms)
     leading = *delivery_sections(found), *sections[: len(LEADING)]
@@ -92,17 +90,22 @@ def write_report(
     return path
 
 
-def _section(title: str, about: str, values: pa.Table) -> str:
-    first = [tuple(row.values()) for row in values.slice(0, MAX_ROWS).to_pylist()]
-    return section(title, about, values.column_names, first)
+def _section(title: str, about: str, rows: Sequence[Row]) -> str:
+    columns = list(rows[0]) if rows else []
+    return section(title, about, columns, [tuple(row.values()) for row in rows[:MAX_ROWS]])
+
+
+def _write(directory: Path, name: str, rows: Sequence[Row]) -> None:
+    """Write a table; one without rows has no columns."""
+    pq.write_table(pa.Table.from_pylist(rows), directory / f"{name}.parquet")
 
 
 def _write_rates(rates: Sequence[Rate], directory: Path) -> None:
     """Write a table of hours and one of pairs."""
-    for name, of in (("hour", ["hour_ms"]), ("pair", ["sender_id", "receiver_id"])):
-        rows = [each for each in rates if getattr(each, of[0]) is not None]
-        table = table_of(Rate, rows, ["channel_id", *of, *Rate._fields[4:]])
-        pq.write_table(table, directory / f"delivery_by_{name}.parquet")
+    hours = [each._asdict() for each in rates if each.hour_ms is not None]
+    pairs = [each._asdict() for each in rates if each.sender_id is not None]
+    _write(directory, "delivery_by_hour", hours)
+    _write(directory, "delivery_by_pair", pairs)
 
 
 def _subject(
@@ -139,7 +142,6 @@ def _dag(group: Iterable[Participant], directory: Path) -> str:
     """The shape of the causal DAG; where each message stands in it is a table."""
     said = union(each for participant in group for each in said_by(participant))
     nodes = [places(each) for each in said.values()]
-    every = [place for each in nodes for place in each]
-    pq.write_table(table_of(DagPosition, every), directory / "dag.parquet")
+    _write(directory, "dag", [place._asdict() for each in nodes for place in each])
     about = " ".join((Shape.__doc__ or "").split())
-    return _section("The causal DAG", about, table_of(Shape, map(shape, nodes)))
+    return _section("The causal DAG", about, [shape(each)._asdict() for each in nodes])

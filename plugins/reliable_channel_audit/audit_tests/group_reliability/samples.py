@@ -1,9 +1,9 @@
 """Logs as nodes of 10ksim write them, of a run that is known.
 
 The forms of the lines are those of vacp2p/10ksim at 4f90a3c: `test_waku_tracer.py` (relay, as text
-and as JSON), the comments of `waku_tracer.py` (light push), the patterns of `nimlibp2p_tracer.py`;
-the subscriber's line is what `docker-utils/status-subscriber/subscribe.py` of
-vacp2p/status-benchmarks logs. Dumps have the fields that `VictoriaReader` asks for.
+and as JSON) and the comments of `waku_tracer.py` (light push). The subscriber's line is what
+`docker-utils/status-subscriber/subscribe.py` of vacp2p/status-benchmarks logs. Dumps have the
+fields that `VictoriaReader` asks for.
 """
 
 from __future__ import annotations
@@ -110,23 +110,6 @@ def _received(run: KnownRun, number: int, node: int, at_us: int, sender: str, as
         "payloadSizeBytes": 1000.0,
     }
     return json.dumps(values, separators=(",", ":"))
-
-
-def nim_libp2p_lines(run: KnownRun) -> Iterator[tuple[int, int, str]]:
-    """The same of nim-libp2p's test node."""
-    for number in range(run.messages):
-        at_us = run.sent_us(number)
-        text = f"NTC {_text(at_us)} Sent message msgId={number} timestamp={at_us * 1000}"
-        yield at_us, run.origin(number), text
-    for number, node, at_us, copy in run.hops():
-        if not copy:
-            sent_ns = run.sent_us(number) * 1000
-            delay_ms = (at_us * 1000 - sent_ns) // 1_000_000
-            text = (
-                f"INF {_text(at_us)} Received message msgId={number} sentAt={sent_ns} "
-                f"current={at_us * 1000} delayMs={delay_ms}"
-            )
-            yield at_us, node, text
 
 
 def status_lines(run: KnownRun) -> Iterator[tuple[int, int, str]]:

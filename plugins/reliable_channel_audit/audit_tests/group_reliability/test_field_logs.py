@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from reliable_channel_audit.facts import Delivery
 from reliable_channel_audit.group_reliability.field_logs import (
     ENTERED,
-    NIM_LIBP2P,
     RECEIVED,
     STATUS,
     WAKU,
-    FieldLog,
+    FieldLogs,
     Sighting,
     seen_in,
 )
@@ -73,17 +73,6 @@ AT_US = 1_763_643_976_019_361
         ),
         (
             (
-                "Received message msgId=7 sentAt=1763643976000000000 current=1763643976019361536 "
-                "delayMs=-3"
-            ),
-            Sighting("", "7", AT_US, RECEIVED, 1_763_643_976_000_000, NIM_LIBP2P),
-        ),
-        (
-            "Sent message msgId=7 timestamp=1763643976019361536",
-            Sighting("", "7", AT_US, ENTERED, AT_US, NIM_LIBP2P),
-        ),
-        (
-            (
                 "2025-11-20 13:06:16,019 - INFO - Received valid message: {'type': 'messages.new', "
                 "'event': {'chats': [{'name': \"it's\"}], 'messages': [{'id': '0xab', "
                 "'from': '0x04', 'chatId': '0x02', 'timestamp': 1763643976000}]}}"
@@ -114,11 +103,10 @@ def test_files_and_dumps_show_the_same(tmp_path: Path) -> None:
     files = sorted((tmp_path / "files").iterdir())
     packed = tmp_path / "nodes-0-0.log.gz"
     packed.write_bytes(gzip.compress(files.pop(0).read_bytes()))
-    by_file = [each for path in [packed, *files] for each in FieldLog(path).sightings()]
-    log = FieldLog(tmp_path / "dump.json")
-    assert sorted(by_file) == sorted(log.sightings())
-    assert log.is_dump
-    assert not log.unreadable
+    logs = FieldLogs()
+    by_file = [each for path in [packed, *files] for each in logs.sightings(path)]
+    assert sorted(by_file) == sorted(logs.sightings(tmp_path / "dump.json"))
+    assert not logs.unreadable
     assert {each.group for each in by_file} == {"0"}
 
 
@@ -126,7 +114,7 @@ def test_one_file_of_several_nodes_has_them_by_their_peer_ids(tmp_path: Path) ->
     run = KnownRun(nodes=3, messages=4)
     texts = [text for _, _, text in sorted(relay_lines(run))]
     (path := tmp_path / "all.log").write_text("\n".join(texts))
-    nodes = {each.node for each in FieldLog(path).sightings()}
+    nodes = {each.node for each in FieldLogs().sightings(path)}
     assert nodes == {run.peer(node) for node in range(3)}
 
 
@@ -137,6 +125,38 @@ def test_damaged_lines_are_counted_and_the_rest_is_read(tmp_path: Path) -> None:
     signal = "x - INFO - Received valid message: {'event': {'messages': [1"
     dump = json.dumps({"_msg": 7})[:-1]
     path.write_bytes("\n".join([torn, good, signal, dump]).encode() + b"\n\xff\xfe\n" + b"[" * 900)
-    log = FieldLog(path)
-    assert [each.message for each in log.sightings()] == [HASH]
-    assert (log.lines, log.unreadable) == (6, 2)
+    logs = FieldLogs()
+    assert [each.message for each in logs.sightings(path)] == [HASH]
+    assert logs.unreadable == 2
+
+
+def test_the_sender_of_a_message_had_not_received_it_before(tmp_path: Path) -> None:
+    """Lines stand in any order, and a relay sends on what it received."""
+    head, now_us = f"relay message my_peer_id={{}} msg_hash={HASH}", AT_US * 1000
+    texts = [
+        "sent " + head.format("b") + f" sentTime={now_us + 3_000_000}",
+        "received " + head.format("b") + f" receivedTime={now_us + 2_000_000}",
+        "received " + head.format("a") + f" receivedTime={now_us + 5_000_000}",
+        "sent " + head.format("a") + f" sentTime={now_us}",
+    ]
+    for begin, sender in ((0, "a"), (1, "")):
+        logs = FieldLogs()
+        path = tmp_path / f"{begin}.txt"
+        path.write_text("\n".join(texts[: 4 - begin]))
+        logs.read(path)
+        had = {each.participant_id: each for each in logs.facts() if isinstance(each, Delivery)}
+        assert had.keys() == {"a", "b"}
+        assert {each.sender_id for each in had.values()} == {sender}
+        assert [name for name, each in had.items() if each.first_segment_id] == [sender][
+            : not begin
+        ]
+        assert had["b"].at_ms == AT_US // 1000 + 2
+
+
+def test_of_a_sender_without_a_log_the_time_is_known(tmp_path: Path) -> None:
+    text = "INFO - Received valid message: {'event': {'messages': [{'id': '7', 'timestamp': 5}]}}"
+    (path := tmp_path / "a.log").write_text(f"1970-01-01 00:00:09,000 - {text}")
+    logs = FieldLogs()
+    logs.read(path)
+    had = [each for each in logs.facts() if isinstance(each, Delivery)]
+    assert [(each.participant_id, each.at_ms) for each in had] == [("a", 9_000), ("", 5)]

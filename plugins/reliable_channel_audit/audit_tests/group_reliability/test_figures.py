@@ -1,38 +1,56 @@
-"""Figures that add up."""
+"""Figures of facts, and figures that add up."""
 
-from random import Random
+from collections import Counter, defaultdict
+from typing import Any
 
-import pytest
+from reliable_channel_audit.facts import Delivery
+from reliable_channel_audit.group_reliability.figures import Figures, figures_of
+from reliable_channel_audit.replay import Life
 
-from reliable_channel_audit.group_reliability.figures import Figures, Latencies
+END_MS = 60_000
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_percentiles_are_exact_to_four_in_a_thousand(seed: int) -> None:
-    random, latencies = Random(seed), Latencies()
-    values = sorted(int(random.lognormvariate(12, 2)) for _ in range(5_000))
-    for value in values:
-        latencies.add(value)
-    for share in (0.01, 0.5, 0.95, 0.99):
-        exact = values[int(share * len(values)) - 1] / 1000
-        assert latencies.at_ms(share) == pytest.approx(exact, rel=0.004)
-    assert latencies.at_ms(1) == values[-1] / 1000
-    assert len(latencies.counts) < 3_000
+def facts_of(had: dict[str, list[int]]) -> dict[type, list[Any]]:
+    """Eight messages of alice, one a second, and which of them others had 5 ms later."""
+    facts: dict[type, list[Any]] = defaultdict(list)
+    for name in ("alice", *had):
+        about = "general", name, 0, "", 0, END_MS, 0, 10_000
+        facts[Life].append(Life(*about, 0, "", True, 0, True, 0, ""))
+        for number in had.get(name, range(1, 9)):
+            own = str(number) if name == "alice" else None
+            at_ms = 1_000 * number + 5 * (own is None)
+            message = str(number), "alice", number, b"", at_ms, own
+            facts[Delivery].append(Delivery("general", name, 0, *message, None, None, None, 0))
+    return facts
+
+
+def test_what_is_missing_between_others_is_a_hole_and_at_the_end_is_none() -> None:
+    had = {"bob": [1, 4, 5, 7, 8], "carol": [1, 2, 3, 4, 5, 6]}
+    figures, warnings = figures_of(facts_of(had), None)
+    assert (figures.expected, figures.lost, figures.messages) == (16, 5, 8)
+    assert (figures.holes, figures.longest_hole, figures.lost_at_the_end) == (2, 2, 2)
+    assert figures.delays_ms == [5] * 11
+    assert not warnings
+
+
+def test_what_is_not_due_is_on_its_way() -> None:
+    figures, _ = figures_of(facts_of({"bob": [1]}), END_MS - 4_500)
+    assert (figures.lost, figures.on_the_way) == (3, 4)
+
+
+def test_a_participant_without_a_message_has_a_warning() -> None:
+    figures, warnings = figures_of(facts_of({"bob": []}), None)
+    assert (figures.lost, figures.holes, figures.lost_at_the_end) == (8, 0, 8)
+    assert warnings == ["1 participants had no message at all"]
 
 
 def test_several_runs_are_as_one_of_all() -> None:
-    one, other, together = Figures(), Figures(), Figures(runs=2)
-    for figures, least in ((one, 10), (other, 2_000)):
-        for us in range(least, least + 500):
-            figures.latency.add(us)
-            together.latency.add(us)
-        figures.expected, figures.delivered, figures.longest_hole = 10, 9, least
-        figures.ways.update(live=8, store=1)
-    together.expected, together.delivered, together.longest_hole = 20, 18, 2_000
-    together.ways.update(live=16, store=2)
-    one += other
+    one = Figures(lost=1, delays_ms=[5, 6], longest_hole=1, ways=Counter(live=1, store=1))
+    one += Figures(lost=2, delays_ms=[9], longest_hole=2, ways=Counter(repair=1))
+    together = Figures(runs=2, lost=3, delays_ms=[5, 6, 9], longest_hole=2)
+    together.ways.update(live=1, store=1, repair=1)
     assert one.values() == together.values()
-    assert one.repaired == 2
+    assert (one.values()["repaired"], one.values()["delivery_rate"]) == (2, 0.5)
 
 
 def test_what_logs_do_not_show_is_unknown_and_not_zero() -> None:
@@ -40,4 +58,3 @@ def test_what_logs_do_not_show_is_unknown_and_not_zero() -> None:
     assert values["repaired"] is None
     assert values["delivery_rate"] is None
     assert values["latency_p50_ms"] is None
-    assert values["copies_per_delivery"] is None

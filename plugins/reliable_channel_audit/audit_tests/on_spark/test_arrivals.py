@@ -63,7 +63,7 @@ def values(every: dict[str, Counts]) -> dict[str, list[int]]:
 
 
 def test_by_way() -> None:
-    found = by_way(judged_facts(arrivals={"general": counted(HERE)})).to_pylist()
+    found = by_way(judged_facts(arrivals={"general": counted(HERE)}))
     assert [tuple(row.values()) for row in found] == [
         ("general", "live", 2, 10, 30, 30, 30, 1, 10),
         ("general", "repair", 1, 300, 300, 300, 300, 1, 200),

@@ -45,7 +45,6 @@ def test_the_page_stands_by_itself(tmp_path: Path) -> None:
     expected = json.loads(check([tmp_path / "journals"]).to_json())
     assert found == expected | {"evidence": [each.to_dict() for each in shown]}
     assert [each["lost"] for each in found["rates"] if each["lost"]] == [1, 1, 1]
-    assert pq.read_table(page.with_name("findings.parquet")).num_rows == 1
     hours, pairs = (
         pq.read_table(page.with_name(f"delivery_by_{name}.parquet")) for name in ("hour", "pair")
     )

@@ -9,7 +9,7 @@ from reliable_channel.spi import BloomParameters
 from reliable_channel_audit.store_audit.senders import MAX_RECENT, Newest, Recent
 from reliable_channel_audit.store_audit.tally import StoredMessage
 
-from .stores import START_MS, crafted, real_store, sync, troubles, verdict_of
+from .stores import crafted, real_store, sync, troubles, verdict_of
 
 
 def conversation(seconds: int, *senders: str) -> list[StoredMessage]:
@@ -63,11 +63,6 @@ def test_somebody_elses_repairs_are_not_held_against_a_sender() -> None:
     verdict = verdict_of(copies)
     assert troubles(verdict) == []
     assert verdict.tally.channels["ops"].senders["alice"].copies == 149
-
-
-def test_a_clock_far_ahead() -> None:
-    messages = [crafted("a", "alice", 0, lamport_ms=START_MS + 7_200_000)]
-    assert troubles(verdict_of(messages)) == [("lamport", None, "alice")]
 
 
 def test_the_newest_are_in_order_of_time_and_bounded() -> None:

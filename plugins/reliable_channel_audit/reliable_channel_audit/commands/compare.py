@@ -12,7 +12,7 @@ from rich.status import Status
 from reliable_channel import printable
 from reliable_channel.spi import ExitCode, err, out, say, warn
 
-from ..findings import SETTLE_MS
+from .ingest import SettleMs
 from .plain_table import print_table
 
 if TYPE_CHECKING:
@@ -31,10 +31,7 @@ def compare(
             help="Logs or journals: a directory for each run, or one directory with all runs."
         ),
     ],
-    settle_ms: Annotated[
-        int,
-        typer.Option(min=0, help="Time span at the end of a run whose messages are ignored (ms)."),
-    ] = SETTLE_MS,
+    settle_ms: SettleMs = None,
     difference: Annotated[
         bool,
         typer.Option(
@@ -48,7 +45,7 @@ def compare(
 ) -> None:
     """Compare delivery rate, latency, holes and repairs of runs, scenarios and implementations.
 
-    The command reads logs of nwaku, nim-libp2p and Status (10ksim), answers of VictoriaLogs, and
+    The command reads logs of nwaku and Status (10ksim), answers of VictoriaLogs, and
     journals. A file `metadata.json` beside the logs names the scenario and its settings. The exit
     status is 5 if a run contains no messages.
     """

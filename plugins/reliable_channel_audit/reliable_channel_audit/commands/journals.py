@@ -15,7 +15,6 @@ from reliable_channel import run as run_program
 from reliable_channel.spi import ExitCode, err, out, say
 
 from ..live_audit.alarms import PATIENCE_MS
-from ..live_audit.judge import WINDOW
 from .ingest import SettleMs, judged_tables
 from .spark_flags import MASTER_HELP, REMOTE_HELP, Conf, settings
 from .verdict_text import echo, exit_status, tell, tell_evidence
@@ -72,9 +71,6 @@ def journals(
         float,
         typer.Option(min=0.1, help="With --live: seconds between two readings of the journals."),
     ] = 2.0,
-    window: Annotated[
-        int, typer.Option(min=100, help="With --live: number of messages that are judged together.")
-    ] = WINDOW,
     listen: Annotated[
         str | None,
         typer.Option(
@@ -123,11 +119,11 @@ def journals(
     broken promise and alarm once, and writes `reports.jsonl` to `--out`.
     """
     if live:
-        limits = {"patience_ms": round(patience_s * 1000), "window": window}
+        limits = {"settle_ms": settle_ms, "patience_ms": round(patience_s * 1000)}
         _live(
             paths,
             report or REPORT,
-            {"settle_ms": settle_ms, **limits},
+            limits,
             every_s,
             listen,
             webhook,
@@ -249,7 +245,7 @@ def _live(
     where = service.address(listen) if listen is not None else None
     reports = Reports(directory)
     judge = LiveJudge([path.resolve() for path in paths], reports, **limits)
-    text = service.as_json if as_json else service.as_text
+    text = json.dumps if as_json else service.as_text
 
     def show(each: dict[str, Any]) -> None:
         say(printable(text(each)))

@@ -1,8 +1,8 @@
-"""Logs of nodes in the format of 10ksim, which list received messages with times.
+"""Logs of nodes in the format of 10ksim, as the facts that journals give.
 
 The lines are those of the tracers in vacp2p/10ksim (4f90a3c, August 2026,
-`src/analysis/mesh_analysis/readers/tracers`). The logs come from nwaku, nim-libp2p's test node, or
-the `status-subscriber` of status-benchmarks. A log is a file of one node, or a JSON answer of
+`src/analysis/mesh_analysis/readers/tracers`). The logs come from nwaku, or from the
+`status-subscriber` of status-benchmarks. A log is a file of one node, or a JSON answer of
 VictoriaLogs to `/select/logsql/query`.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cache
@@ -18,11 +19,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from ..facts import Delivery
+from ..findings import SETTLE_MS
 from ..journals import numbered_texts
 from ..lines import Line
+from ..replay import Life
 
 WAKU: Final = "waku relay"
-NIM_LIBP2P: Final = "nim-libp2p"
 STATUS: Final = "status-go"
 ENTERED: Final = "entered"
 """Kind of a sighting in which the node sent the message, or accepted it from a client."""
@@ -50,42 +53,78 @@ class Sighting(NamedTuple):
     show no shard, `group` is empty."""
 
 
-class FieldLog:
-    """Log file that is read as a stream, with counts at the end."""
+class FieldLogs:
+    """Reader of the logs of one run. A group of nodes counts as a channel."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.lines = 0
+    def __init__(self) -> None:
+        self.implementations: Counter[str] = Counter()
+        """Number of sightings by implementation."""
         self.unreadable = 0
-        """Lines that have the words of a sighting and lack its fields, and damaged ones."""
-        self.is_dump = False
-        """From VictoriaLogs: it names pods, and its name is not that of a node."""
+        """Number of damaged lines, and of lines that have the words of a sighting but lack its
+        fields."""
+        self.nodes: set[tuple[str, str]] = set()
+        """Group and name of each node."""
+        self._had: defaultdict[tuple[str, str], dict[str, tuple[int, bool]]] = defaultdict(dict)
+        """By group and message: when each node had it first (µs), and False if it then sent it."""
+        self._sent_us: dict[tuple[str, str], int] = {}
 
-    def sightings(self) -> Iterator[Sighting]:
-        """Yield each sighting in the order of the file."""
-        alone = _peers(self.path) <= 1
-        stem = _stem(self.path)
-        for text, fields in self._texts():
-            pod = _pod(fields)
+    def read(self, path: Path) -> None:
+        """Add the sightings of a file. A `.log` without any is that of a node that had nothing."""
+        before = self.implementations.total()
+        for each in self.sightings(path):
+            self.implementations[each.implementation] += 1
+            self.nodes.add((each.group, each.node))
+            message = each.group, each.message
+            first = each.at_us, each.kind == RECEIVED
+            nodes = self._had[message]
+            nodes[each.node] = min(first, nodes.get(each.node, first))
+            if each.sent_us is not None:
+                self._sent_us[message] = min(each.sent_us, self._sent_us.get(message, each.sent_us))
+        if self.implementations.total() == before and path.name.split(".")[1:2] == ["log"]:
+            self.nodes.add(("", _stem(path)))
+
+    def sightings(self, path: Path) -> Iterator[Sighting]:
+        """Yield each sighting of a file, in order."""
+        alone, stem = _peers(path) <= 1, _stem(path)
+        for _, line in numbered_texts(path):
+            if isinstance(line, Line):
+                self.unreadable += 1
+                continue
+            text, fields = _unwrapped(line)
+            # A dump of VictoriaLogs has names of pods; its file has the name of no node.
+            alone &= "_msg" not in fields
             try:
                 seen = list(seen_in(text, fields))
             except (ValueError, SyntaxError, RecursionError, TypeError, AttributeError):
                 self.unreadable += 1
                 continue
             for each in seen:
-                node = pod or (stem if alone and not self.is_dump else each.node) or stem
+                node = _pod(fields) or (stem if alone else each.node) or stem
                 shard = _shard(node) if each.implementation == WAKU else ""
                 yield each._replace(node=node, group=shard)
 
-    def _texts(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        for _, line in numbered_texts(self.path):
-            self.lines += 1
-            if isinstance(line, Line):
-                self.unreadable += 1
-                continue
-            text, fields = _unwrapped(line)
-            self.is_dump |= "_msg" in fields
-            yield text, fields
+    def facts(self) -> Iterator[Life | Delivery]:
+        """Yield each node as a participant that was there all the time, and what it had."""
+        times_us = (at_us for nodes in self._had.values() for at_us, _ in nodes.values())
+        until_ms = max(times_us, default=0) // 1000
+        for group, node in self.nodes:
+            about = group, node, 0, "", 0, until_ms, 0, SETTLE_MS
+            yield Life(*about, 0, "", True, 0, True, 0, "")
+        for message, nodes in self._had.items():
+            # A node that had received a message only forwards it.
+            senders = [(at_us, node) for node, (at_us, is_late) in nodes.items() if not is_late]
+            _, sender = min(senders, default=(0, ""))
+            if message in self._sent_us:
+                nodes[sender] = self._sent_us[message], False
+            for node, (at_us, _) in nodes.items():
+                yield _delivery(message, node, sender, at_us)
+
+
+def _delivery(message: tuple[str, str], node: str, sender: str, at_us: int) -> Delivery:
+    group, message_id = message
+    own = message_id if node == sender else None
+    about = message_id, sender, 0, b"", at_us // 1000, own
+    return Delivery(group, node, 0, *about, None, None, None, 0)
 
 
 def seen_in(text: str, fields: Mapping[str, Any]) -> Iterator[Sighting]:
@@ -101,13 +140,6 @@ def seen_in(text: str, fields: Mapping[str, Any]) -> Iterator[Sighting]:
         yield _waku(text, fields, ENTERED, "receivedTime")
     elif "sent relay message" in text or "publishWithConn" in text:
         yield _waku(text, fields, ENTERED, "sentTime")
-    elif "Received message" in text and "msgId" in text:
-        at_us = int(_field(text, fields, "current")) // 1000
-        sent_us = int(_field(text, fields, "sentAt")) // 1000
-        yield Sighting("", _field(text, fields, "msgId"), at_us, RECEIVED, sent_us, NIM_LIBP2P)
-    elif "Sent message" in text and "msgId" in text:
-        at_us = int(_field(text, fields, "timestamp")) // 1000
-        yield Sighting("", _field(text, fields, "msgId"), at_us, ENTERED, at_us, NIM_LIBP2P)
     elif _SIGNAL in text:
         yield from _signal(text, fields)
 

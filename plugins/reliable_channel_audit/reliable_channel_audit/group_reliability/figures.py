@@ -2,52 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from bisect import bisect
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Final, Self
+from typing import Any, Final, Self
 
-SIGNIFICANT_BITS: Final = 8
-"""Number of exact bits of a latency, which give an error of at most 0.4 %."""
+from ..clocks import clock_offsets, own_lags
+from ..facts import Delivery, Dispatch, Lag, Outcome, Repair, way_of
+from ..findings import ALWAYS_MS, Finding, Gap, HeardSender
+from ..promises import Compared, Context, MessageKey, Whose, undelivered
+from ..rates import LEVELS, accepted, levels
+from ..replay import Life
 
-
-class Latencies:
-    """Distribution of durations, which are added in µs and read in ms."""
-
-    def __init__(self) -> None:
-        self.counts: Counter[int] = Counter()
-        self.negative = 0
-        """Earlier than sent, by clocks that disagree: counted here, and in no percentile."""
-        self._most_us = 0
-
-    def add(self, us: int) -> None:
-        if us < 0:
-            self.negative += 1
-            return
-        shift = max(us.bit_length() - SIGNIFICANT_BITS, 0)
-        middle = (1 << shift) >> 1
-        self.counts[(us >> shift << shift) + middle] += 1
-        self._most_us = max(self._most_us, us)
-
-    def __iadd__(self, other: Self) -> Self:
-        """With those of another run."""
-        self.counts += other.counts
-        self.negative += other.negative
-        self._most_us = max(self._most_us, other._most_us)
-        return self
-
-    def at_ms(self, share: float) -> float | None:
-        """Return the duration that the given share of all durations does not exceed, or None."""
-        total = self.counts.total()
-        if not total:
-            return None
-        if share >= 1:
-            return self._most_us / 1000
-        rest = share * total
-        for us in sorted(self.counts):
-            rest -= self.counts[us]
-            if rest <= 0:
-                return min(us, self._most_us) / 1000
-        return self._most_us / 1000
+USED: Final = frozenset({Life, Delivery, Dispatch, Lag, Outcome, Repair, Gap, HeardSender})
+"""Kinds of facts from which figures are computed."""
 
 
 @dataclass(slots=True)
@@ -56,98 +25,160 @@ class Figures:
 
     runs: int = 1
     participants: int = 0
-    silent: int = 0
-    """Number of participants that received no message at all."""
     messages: int = 0
-    """Number of messages that should have arrived."""
-    complete: int = 0
-    """Number of messages that reached all participants which should have them."""
-    expected: int = 0
-    """Number of pairs of a message and a participant that should receive it."""
-    delivered: int = 0
-    not_due: int = 0
-    """Number of pairs that are too near to the end of the run, and so count nowhere else."""
-    failed: int = 0
-    """Number of messages whose sender was told of a failure, so that no delivery is expected."""
-    without_origin: int = 0
-    """Number of messages without a log line about their sending. The latency of a message without a
-    line about its sending counts from its first reception."""
-    copies: int = 0
-    """Number of arrivals of messages at participants, repeated arrivals included."""
-    received: int = 0
-    """Number of pairs of a message and a participant that received it, expected or not."""
+    lost: int = 0
+    """Number of deliveries that did not happen, as in the verdict of `check`."""
+    on_the_way: int = 0
+    """Number of pairs of message and participant that are too near to the end of the run."""
     holes: int = 0
     """Number of holes, each of consecutive messages that a participant lacks before a later
     message."""
     longest_hole: int = 0
     """Number of messages in the longest hole."""
-    in_holes: int = 0
-    """Number of messages in all holes. Missing messages outside holes are at the end of a
-    participant's messages."""
+    lost_at_the_end: int = 0
+    """Number of lost messages that no later message of the same participant follows."""
+    delays_ms: list[int] = field(default_factory=list)
+    """Time of each delivery to another participant."""
+    missing_ms: list[int] = field(default_factory=list)
+    """Times for which delivered messages had been known only by reference."""
     ways: Counter[str] = field(default_factory=Counter)
     """Number of deliveries by path. If the logs do not show paths, `ways` is empty."""
     requests: int = 0
     """Number of repair requests of all participants. Each requested message counts each time."""
     responses: int = 0
-    latency: Latencies = field(default_factory=Latencies)
-    missing_for: Latencies = field(default_factory=Latencies)
-    """Times for which delivered messages had been known only by reference."""
 
     def __iadd__(self, other: Self) -> Self:
+        longest = max(self.longest_hole, other.longest_hole)
         for each in fields(self):
-            mine, theirs = getattr(self, each.name), getattr(other, each.name)
-            if each.name == "longest_hole":
-                self.longest_hole = max(mine, theirs)
-            else:
-                mine += theirs
-                setattr(self, each.name, mine)
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+        self.longest_hole = longest
         return self
 
     @property
-    def delivery_rate(self) -> float | None:
-        """Share of the expected pairs of message and participant that were delivered. If no
-        delivery was expected, `delivery_rate` is None."""
-        return self.delivered / self.expected if self.expected else None
-
-    @property
-    def repaired(self) -> int | None:
-        """Number of deliveries by other paths than the first broadcast. If the logs do not show
-        paths, `repaired` is None."""
-        return (
-            None if not self.ways else self.ways.total() - self.ways["live"] - self.ways["unknown"]
-        )
+    def expected(self) -> int:
+        """Number of deliveries that should have happened."""
+        return len(self.delays_ms) + self.lost
 
     def values(self) -> dict[str, float | int | None]:
         """Return the figures by their names in tables and JSON. An unknown figure is None."""
-        told = bool(self.ways)
+        delivered, ways = len(self.delays_ms), self.ways
+        latencies = zip(LEVELS, levels(sorted(self.delays_ms)), strict=True)
+        missing_for = levels(sorted(self.missing_ms), (0.5, 0.99))
+        told = bool(ways)
         return {
             "runs": self.runs,
             "participants": self.participants,
-            "silent_participants": self.silent,
             "messages": self.messages,
-            "complete_messages": self.complete,
             "expected_deliveries": self.expected,
-            "deliveries": self.delivered,
-            "delivery_rate": self.delivery_rate,
-            "missing": self.expected - self.delivered,
+            "deliveries": delivered,
+            "delivery_rate": delivered / self.expected if self.expected else None,
+            "missing": self.lost,
+            "on_the_way": self.on_the_way,
             "holes": self.holes,
             "longest_hole_messages": self.longest_hole,
-            "missing_at_the_end": self.expected - self.delivered - self.in_holes,
-            "latency_p50_ms": self.latency.at_ms(0.5),
-            "latency_p95_ms": self.latency.at_ms(0.95),
-            "latency_p99_ms": self.latency.at_ms(0.99),
-            "latency_max_ms": self.latency.at_ms(1),
-            "repaired": self.repaired,
-            "from_store": self.ways["store"] if told else None,
-            "by_retransmission": self.ways["retransmission"] if told else None,
-            "by_repair": self.ways["repair"] if told else None,
+            "missing_at_the_end": self.lost_at_the_end,
+            **{f"latency_{name}": value for name, value in latencies},
+            "repaired": ways.total() - ways["live"] - ways["unknown"] if told else None,
+            "from_store": ways["store"] if told else None,
+            "by_retransmission": ways["retransmission"] if told else None,
+            "by_repair": ways["repair"] if told else None,
             "repair_requests": self.requests if told else None,
             "repair_responses": self.responses if told else None,
-            "missing_for_p50_ms": self.missing_for.at_ms(0.5),
-            "missing_for_p99_ms": self.missing_for.at_ms(0.99),
-            "copies_per_delivery": self.copies / self.received if self.received else None,
-            "failed_messages": self.failed,
-            "not_due": self.not_due,
-            "messages_without_origin": self.without_origin,
-            "negative_latencies": self.latency.negative,
+            "missing_for_p50_ms": missing_for[0],
+            "missing_for_p99_ms": missing_for[1],
         }
+
+
+def figures_of(facts: Mapping[type, list[Any]], settle_ms: int | None) -> tuple[Figures, list[str]]:
+    """Return the figures in the facts of a run, and reasons why they may be unreliable.
+
+    A participant whose clock is unknown, or whose journal lacks lines, is left out. Its times would
+    show losses and latencies that did not happen, or hide real ones.
+    """
+    lives: list[Life] = facts[Life]
+    offsets = clock_offsets(own_lags(facts[Lag], facts[Dispatch]), lives)
+    context = Context(lives, offsets, facts[Gap], facts[HeardSender], settle_ms)
+    unknown = dict(_unknown(context))
+    context.lives = [life for life in lives if life[:2] not in unknown]
+    deliveries = [
+        each
+        for each in facts[Delivery]
+        if unknown.keys().isdisjoint((each[:2], (each.channel_id, each.sender_id)))
+    ]
+    holders: defaultdict[MessageKey, list[Delivery]] = defaultdict(list)
+    for each in deliveries:
+        holders[each.channel_id, each.message_id].append(each)
+    compared = Compared()
+    undelivered(context, holders, facts[Outcome], {}, compared)
+    there = {life[:2] for life in context.lives}
+    figures = Figures(
+        participants=len(there),
+        messages=len(holders),
+        lost=len(compared.findings),
+        on_the_way=compared.on_the_way,
+        requests=sum(each.requests for each in facts[Repair]),
+        responses=sum(each.responses for each in facts[Repair]),
+    )
+    accepted_ms = accepted(deliveries, context.ahead_ms)
+    others = [
+        each
+        for each in deliveries
+        if each.first_segment_id is None and each.participant_id != each.sender_id
+    ]
+    _add_deliveries(figures, others, accepted_ms, context, facts[Dispatch])
+    _add_holes(figures, compared.findings, others, accepted_ms)
+    warnings = [f"{whose[1]} is left out: {why}" for whose, why in unknown.items()]
+    if not figures.expected:
+        warnings.append("nothing was measured: no message was due at a second participant")
+    if silent := len(there - {each[:2] for each in deliveries}):
+        warnings.append(f"{silent} participants had no message at all")
+    return figures, warnings
+
+
+def _unknown(context: Context) -> Iterator[tuple[Whose, str]]:
+    """Participants that are left out, with the reason."""
+    for whose in sorted({life[:2] for life in context.lives}):
+        gap = context.gap(whose, *ALWAYS_MS)
+        if why := context.unknown_clock(whose) or (gap and gap.why):
+            yield whose, why
+
+
+def _add_deliveries(
+    figures: Figures,
+    others: Iterable[Delivery],
+    accepted_ms: Mapping[MessageKey, int],
+    context: Context,
+    dispatches: Iterable[Dispatch],
+) -> None:
+    """Count deliveries to others than the sender."""
+    kinds = {(each.channel_id, each.message_hash): each.kind for each in dispatches}
+    for each in others:
+        at_ms = each.at_ms - context.ahead_ms[each[:2]]
+        figures.delays_ms.append(at_ms - accepted_ms[each.channel_id, each.message_id])
+        if each.missing_since_ms is not None:
+            figures.missing_ms.append(each.at_ms - each.missing_since_ms)
+        if kinds:
+            kind = kinds.get((each.channel_id, each.message_hash or b""))
+            figures.ways[way_of(each.source, kind)] += 1
+
+
+def _add_holes(
+    figures: Figures,
+    lost: Iterable[Finding],
+    others: Iterable[Delivery],
+    accepted_ms: Mapping[MessageKey, int],
+) -> None:
+    """Count as one hole what a participant lacks between two messages that it has."""
+    missed: defaultdict[tuple[str, str, int], list[int]] = defaultdict(list)
+    for finding in lost:
+        missed[finding[1:4]].append(accepted_ms[finding.channel_id, finding.message_id])
+    had: defaultdict[tuple[str, str, int], list[int]] = defaultdict(list)
+    for each in others:
+        if each[:3] in missed:
+            had[each[:3]].append(accepted_ms[each.channel_id, each.message_id])
+    for life, times_ms in missed.items():
+        before = sorted(had[life])
+        holes = Counter(bisect(before, at_ms) for at_ms in times_ms)
+        figures.lost_at_the_end += holes.pop(len(before), 0)
+        figures.holes += len(holes)
+        figures.longest_hole = max(figures.longest_hole, *holes.values(), 0)

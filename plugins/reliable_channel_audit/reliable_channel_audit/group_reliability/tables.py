@@ -21,7 +21,6 @@ HEADINGS: Final = {
     "latency_p99_ms": "p99",
     "latency_max_ms": "max",
     "repaired": "repaired",
-    "copies_per_delivery": "copies",
 }
 """Figures that a table shows, with their headings. `Figures.values` contains all figures of a
 run."""

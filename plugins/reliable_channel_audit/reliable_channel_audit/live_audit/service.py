@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import ssl
 from collections.abc import Callable
 from contextlib import AsyncExitStack
@@ -192,8 +191,3 @@ def as_text(report: dict[str, Any]) -> str:
         return f"ended   {report['alarm']} at {whose}"
     number = f" {report['messages']} messages, the oldest" if report["messages"] else ""
     return f"ALARM   {report['alarm']} at {whose}:{number}{about} since {report['since_ms']}"
-
-
-def as_json(report: dict[str, Any]) -> str:
-    """Return a report as a line for programs."""
-    return json.dumps(report)

@@ -36,8 +36,6 @@ class Sender:
     total_bytes: int = 0
     max_per_window: int = 0
     """Maximum number of first copies and sync messages in one `RATE_WINDOW_MS`."""
-    max_lamport_ahead_ms: int = 0
-    """Maximum lead of the sender's Lamport timestamps over its clock (ms)."""
     tested: int = 0
     """Number of ids that were looked for in the sender's filters."""
     lacking: int = 0
@@ -66,9 +64,6 @@ class Sender:
             self.contents += 1
         else:
             self.syncs += 1
-        if message.lamport_timestamp is not None:
-            ahead = message.lamport_timestamp - at_ms
-            self.max_lamport_ahead_ms = max(self.max_lamport_ahead_ms, ahead)
         window = at_ms // RATE_WINDOW_MS
         if window != self._window:
             self._window, self._in_window = window, 0

@@ -31,11 +31,8 @@ class MissingReference:
     message_id: str
     sender_id: str | None
     """Sender of the missing message, if a repair request names the sender."""
-    retrieval_hint: bytes | None
     referred_by: str
     """Id of the first stored message that refers to the missing message."""
-    referrer_id: str
-    """Sender of the first message that refers to the missing message."""
     at_ms: int
     """Time of the first message that refers to the missing message."""
     may_be_older: bool
@@ -61,7 +58,6 @@ class ChannelTally:
     settle_ms: int
     first_ms: int
     last_ms: int
-    profiles: Counter[str] = field(default_factory=Counter)
     senders: dict[str, Sender] = field(default_factory=dict)
     gaps: dict[str, MissingReference] = field(default_factory=dict)
     altered: list[Altered] = field(default_factory=list)
@@ -92,7 +88,6 @@ class ChannelTally:
 
     def add(self, message: Message, profile: str, at_ms: int, size_bytes: int) -> None:
         self.first_ms, self.last_ms = min(self.first_ms, at_ms), max(self.last_ms, at_ms)
-        self.profiles[profile] += 1
         sender = self.senders.get(message.sender_id)
         if sender is None:
             sender = self.senders[message.sender_id] = Sender(message.sender_id, at_ms, at_ms)
@@ -152,14 +147,11 @@ class ChannelTally:
             gap = self.gaps[entry.message_id] = MissingReference(
                 entry.message_id,
                 entry.sender_id,
-                entry.retrieval_hint,
                 message.message_id,
-                message.sender_id,
                 at_ms,
                 may_be_older=not self.is_complete,
             )
         gap.sender_id = gap.sender_id or entry.sender_id
-        gap.retrieval_hint = gap.retrieval_hint or entry.retrieval_hint
         return gap
 
 

@@ -10,12 +10,10 @@ from typing import Any, Final, NamedTuple
 from ..findings import SETTLE_MS
 from ..verdict import often
 from .senders import RATE_WINDOW_MS, Sender
-from .tally import ChannelTally, StoreTally
+from .tally import ChannelTally, MissingReference, StoreTally
 
 MAX_PER_WINDOW: Final = 100
 """Maximum number of a member's messages in ten minutes, by RLN's limit on Waku's networks."""
-MAX_AHEAD_MS: Final = 3_600_000
-"""Lead of a Lamport timestamp over its sender's clock beyond which it is a finding (ms)."""
 
 
 class Trouble(Enum):
@@ -26,7 +24,6 @@ class Trouble(Enum):
     LAG = "lag"
     SILENT = "silent"
     RATE = "rate"
-    LAMPORT = "lamport"
 
 
 MEANINGS: Final = {
@@ -35,7 +32,6 @@ MEANINGS: Final = {
     Trouble.LAG: "the newest bloom filter lacks messages that had time to arrive",
     Trouble.SILENT: "nothing is stored any more",
     Trouble.RATE: "more messages in ten minutes than allowed",
-    Trouble.LAMPORT: "Lamport timestamps far ahead of the clock",
 }
 
 
@@ -82,7 +78,7 @@ class StoreVerdict(NamedTuple):
     unknown: list[Unknown]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the whole verdict for programs, with hashes as hex."""
+        """Return the whole verdict for programs."""
         tally = self.tally
         return {
             "messages": tally.messages,
@@ -147,8 +143,6 @@ def _of_sender(
     if sender.max_per_window > expected.max_per_window:
         minutes = RATE_WINDOW_MS // 60_000
         yield Trouble.RATE, f"{sender.max_per_window} in {minutes} minutes"
-    if sender.max_lamport_ahead_ms > MAX_AHEAD_MS:
-        yield Trouble.LAMPORT, f"by {_seconds(sender.max_lamport_ahead_ms)}"
 
 
 def _seconds(ms: int) -> str:
@@ -156,25 +150,20 @@ def _seconds(ms: int) -> str:
 
 
 def _channel(channel: ChannelTally) -> dict[str, Any]:
-    senders = [
-        {name: value for name, value in asdict(each).items() if not name.startswith("_")}
-        for each in channel.senders.values()
-    ]
     return {
         "channel_id": channel.channel_id,
         "messages": channel.messages,
         "first_ms": channel.first_ms,
         "last_ms": channel.last_ms,
-        "profiles": dict(channel.profiles),
-        "gaps": [_gap(gap) for gap in channel.gaps.values()],
+        "gaps": [_values(gap) for gap in channel.gaps.values()],
         "orphans": channel.orphans,
         "repair_requests": channel.requests,
         "altered": len(channel.altered),
-        "senders": senders,
+        "senders": [_values(sender) for sender in channel.senders.values()],
     }
 
 
-def _gap(gap: Any) -> dict[str, Any]:
-    values = {name: value for name, value in asdict(gap).items() if name != "waiting"}
-    hint = gap.retrieval_hint
-    return values | {"retrieval_hint": None if hint is None else hint.hex()}
+def _values(of: MissingReference | Sender) -> dict[str, Any]:
+    """The figures of a gap or of a sender."""
+    values = asdict(of)
+    return {name: values[name] for name in values if name != "waiting" and name[0] != "_"}
