@@ -146,8 +146,8 @@ def _started(master: str, settings: Mapping[str, str], *, verbose: bool) -> Spar
     except Exception as error:  # Py4J's and Java's own, of whatever kind
         raise SparkUnavailable(f"Spark does not start on {master}: {first_line(error)}") from error
     context = spark.sparkContext
-    if SHUFFLES not in settings and not context.getConf().contains(SHUFFLES):
-        # A stream runs each of Spark's 200 in each batch. Other queries join small ones.
+    if SHUFFLES not in settings and spark.conf.get(SHUFFLES) == "200":  # Spark's default
+        # A stream runs all of them in each batch. Other queries join small ones.
         if not master.startswith("local"):
             spark.conf.set(_JOINED_FROM, spark.conf.get(SHUFFLES))
         spark.conf.set(SHUFFLES, TASKS_A_CORE * context.defaultParallelism)
