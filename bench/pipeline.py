@@ -48,7 +48,9 @@ CASES: Final = {
     "twice as much": "10x10000",
     "one journal has half": "2x25000/1+5*10x500",
     "500 journals have half": "500x50+25x1000",
+    "one message is half of all": "10x5000!",
     "1,000 participants": "1000x50",
+    "10,000 participants": "10000x10",
 }
 """By what they show."""
 LARGE: Final = {"5 million": "50x100000", "20 million": "20x1000000"}

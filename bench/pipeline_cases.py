@@ -2,6 +2,7 @@
 
 A case is groups joined by `+`: `20x10000` is a channel of 20 participants and 10,000 messages,
 `10*10x5000` are ten such channels, and of `2x500000/1` only one participant's journal is kept.
+In `10x5000!` the first message comes again with each other one, as Stores give it.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ class Group(NamedTuple):
     participants: int
     messages: int
     journals: int
+    is_hot: bool
 
     @property
     def deliveries(self) -> int:
@@ -51,13 +53,15 @@ def groups(case: str) -> list[Group]:
     """
     found: list[Group] = []
     for part in case.split("+"):
-        parsed = re.fullmatch(r"(?:(\d+)\*)?(\d+)x(\d+)(?:/(\d+))?", part)
+        parsed = re.fullmatch(r"(?:(\d+)\*)?(\d+)x(\d+)(?:/(\d+))?(!?)", part)
         if parsed is None:
             raise SystemExit(f"{part!r} is not a group; give PARTICIPANTSxMESSAGES, as 20x10000")
-        channels, participants, messages, journals = (int(n) if n else 0 for n in parsed.groups())
+        *numbers, hot = parsed.groups()
+        channels, participants, messages, journals = (int(n) if n else 0 for n in numbers)
         for _ in range(channels or 1):
             name = f"channel{len(found):03}"
-            found.append(Group(name, participants, messages, journals or participants))
+            kept = journals or participants
+            found.append(Group(name, participants, messages, kept, bool(hot)))
     return found
 
 
@@ -110,6 +114,7 @@ def write(group: Group, directory: Path, shape: Shape) -> None:
         history=shape.history,
         bloom=BloomParameters(shape.bloom_capacity) if shape.bloom_capacity else None,
         channel_id=group.channel_id,
+        is_hot=group.is_hot,
     )
     for path in paths[group.journals :]:
         for part in (path, *folder.glob(f"{path.stem}.*")):

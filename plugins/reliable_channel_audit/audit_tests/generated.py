@@ -165,8 +165,10 @@ def write_group(
     channel_id: str = "general",
     part_bytes: int = PART_BYTES,
     prefix: str = "p",
+    is_hot: bool = False,
 ) -> list[Path]:
-    """Write a journal for each participant and return their paths."""
+    """Write a journal for each participant and return their paths. If `is_hot`, half of what comes
+    is the first message again."""
     options = {}
     if bloom is not None:
         options = {"bloom_capacity": bloom.capacity, "bloom_error_rate": bloom.error_rate}
@@ -192,7 +194,7 @@ def write_group(
         ]
         for writer in group:
             writer.journal.opened(at_ms=EPOCH_MS, wanted_from_ms=0, log_length=0, options=options)
-        end_ms = _live(group, messages, random, loss, history, channel_id)
+        end_ms = _live(group, messages, random, loss, history, channel_id, is_hot=is_hot)
         for writer in group:
             writer.journal.closed(end_ms + QUIET_MS)
     return paths
@@ -205,9 +207,11 @@ def _live(
     loss: float,
     history: int,
     channel_id: str,
+    *,
+    is_hot: bool,
 ) -> int:
     """Let everything happen in the order of time; return when the last of it did."""
-    numbers, at_ms = count(), EPOCH_MS
+    numbers, at_ms, first = count(), EPOCH_MS, None
     agenda: list[tuple[int, int, Writer, Packet | None, Source]] = []
     for _ in range(messages):
         at_ms += 1 + int(random.expovariate(1 / 100))
@@ -216,8 +220,11 @@ def _live(
         at_ms, _, writer, packet, source = heapq.heappop(agenda)
         if packet is not None:
             writer.receive(packet, source, at_ms)
+            if is_hot and first is not None:
+                writer.receive(first, Source.STORE, at_ms)
             continue
         packet = _packet(writer, at_ms, random, history, channel_id)
+        first = first or packet
         writer.send(packet, at_ms)
         for other, arrival_ms, source in _arrivals(group, writer, at_ms, random, loss):
             heapq.heappush(agenda, (arrival_ms, next(numbers), other, packet, source))

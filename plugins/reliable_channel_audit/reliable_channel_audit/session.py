@@ -29,6 +29,8 @@ PACKAGES: Final = (
 """Python packages that worker processes need for reading journals and running simulations."""
 MIN_JAVA: Final = 17
 TASKS_A_CORE: Final = 4
+SHUFFLES: Final = "spark.sql.shuffle.partitions"
+_JOINED_FROM: Final = "spark.sql.adaptive.coalescePartitions.initialPartitionNum"
 CONNECT_S: Final = 10
 _MASTER: Final = re.compile(r"local(\[[\w*]+(,\s*\d+)?\])?|spark://.+:\d+.*")
 QUIET: Final = {
@@ -134,11 +136,8 @@ def _started(master: str, settings: Mapping[str, str], *, verbose: bool) -> Spar
         _answered(master, master.removeprefix("spark://").split(","))
     from pyspark.sql import SparkSession
 
-    few = {}
-    if master.startswith("local"):  # Spark's 200 are for a cluster: most would be empty here
-        few["spark.sql.shuffle.partitions"] = str(TASKS_A_CORE * (os.cpu_count() or 1))
     where = {"spark.master": master, "spark.app.name": "reliable-channel"}
-    options = {**where, **QUIET, **few, **settings}
+    options = {**where, **QUIET, **settings}
     if not verbose:
         own = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
         options[_JAVA_OPTIONS] = f"{own} {settings.get(_JAVA_OPTIONS, '')}"
@@ -146,8 +145,14 @@ def _started(master: str, settings: Mapping[str, str], *, verbose: bool) -> Spar
         spark = SparkSession.builder.config(map=options).getOrCreate()
     except Exception as error:  # Py4J's and Java's own, of whatever kind
         raise SparkUnavailable(f"Spark does not start on {master}: {first_line(error)}") from error
+    context = spark.sparkContext
+    if SHUFFLES not in settings and spark.conf.get(SHUFFLES) == "200":  # Spark's default
+        # A stream runs all of them in each batch. Other queries join small ones.
+        if not master.startswith("local"):
+            spark.conf.set(_JOINED_FROM, spark.conf.get(SHUFFLES))
+        spark.conf.set(SHUFFLES, TASKS_A_CORE * context.defaultParallelism)
     if not master.startswith("local"):
-        spark.sparkContext.addPyFile(str(package_zip(tempfile.mkdtemp())))
+        context.addPyFile(str(package_zip(tempfile.mkdtemp())))
     return spark
 
 

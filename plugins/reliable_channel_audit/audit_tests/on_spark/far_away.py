@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from reliable_channel_audit.session import session
+from reliable_channel_audit.session import SHUFFLES, TASKS_A_CORE, session
 from reliable_channel_audit.tables.ingest import ingest
 from reliable_channel_audit.tables.judging import judge
 from reliable_channel_lab.sweep import digest, execute
@@ -34,10 +34,12 @@ RUNS = [QuietRun(seed=seed, participants=200, rounds=50) for seed in range(1, TA
 def main() -> None:
     where, what, directory = sys.argv[1:]
     if where.startswith("sc://"):
-        spark = session(remote=where, settings={"spark.sql.shuffle.partitions": "3"})
-        assert spark.conf.get("spark.sql.shuffle.partitions") == "3"
+        spark = session(remote=where, settings={SHUFFLES: "3"})
+        assert spark.conf.get(SHUFFLES) == "3"
     else:
-        spark = session(where, settings={**SMALL, **EXECUTORS})
+        settings = {name: value for name, value in SMALL.items() if name != SHUFFLES}
+        spark = session(where, settings={**settings, **EXECUTORS})
+        assert int(spark.conf.get(SHUFFLES)) == TASKS_A_CORE * spark.sparkContext.defaultParallelism
         threading.Thread(target=tell_when_some_are_done, args=[spark], daemon=True).start()
     print(audit(spark, directory) if what == "audit" else sweep(spark, directory), flush=True)
     spark.stop()

@@ -14,6 +14,7 @@ from reliable_channel_audit.tables.judging import judge
 
 from ..generated import write_group
 from ..planted import FAULTS, plant
+from ..plants import read, write_parts
 
 
 def test_an_audit_in_tasks_is_that_of_check(spark: SparkSession, tmp_path: Path) -> None:
@@ -28,6 +29,23 @@ def test_an_audit_in_tasks_is_that_of_check(spark: SparkSession, tmp_path: Path)
     found = judge(facts, done.group).verdict
     assert found.to_json() == check([journals]).to_json()
     assert set(found.broken) == {each.value for each in Audit}
+
+
+def test_tasks_follow_the_data(spark: SparkSession, tmp_path: Path) -> None:
+    """750 deliveries of three participants are three tasks, and each part of a journal is one."""
+    tracker = spark.sparkContext.statusTracker()
+
+    def tasks(journals: Path) -> list[int]:
+        before = {*tracker.getJobIdsForGroup()}
+        ingest([journals], tmp_path / f"{journals.name}_facts", with_open=True, spark=spark)
+        jobs = map(tracker.getJobInfo, {*tracker.getJobIdsForGroup()} - before)
+        stages = [stage for job in jobs if job for stage in job.stageIds]
+        return [info.numTasks for info in map(tracker.getStageInfo, stages) if info]
+
+    write_group(tmp_path / "whole", participants=3, messages=250)
+    assert tasks(tmp_path / "whole") == [3]
+    write_parts(tmp_path / "parts", read(tmp_path / "whole"))
+    assert tasks(tmp_path / "parts") == [len([*(tmp_path / "parts").iterdir()])] > [3]
 
 
 CAUSAL_ORDER_IN_SQL = """

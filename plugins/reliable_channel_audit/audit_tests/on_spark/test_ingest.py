@@ -288,8 +288,9 @@ def test_the_command_prints_what_check_prints(tmp_path: Path) -> None:
     app = typer.Typer()
     register_commands(app)
     given = ["audit", "ingest", str(tmp_path / "journals"), "--to", str(tmp_path / "facts")]
-    found = CliRunner().invoke(app, given)
+    found = CliRunner().invoke(app, [*given, "--format", "delta"])
     expected = CliRunner().invoke(app, ["check", str(tmp_path / "journals")])
     *verdict, last = found.output.splitlines()
     assert (found.exit_code, verdict) == (1, expected.output.splitlines())
     assert last.endswith("4 journals added to " + str(tmp_path / "facts") + ", 0 known")
+    assert (tmp_path / "facts" / "kind=verdict" / "_delta_log").is_dir()

@@ -8,11 +8,14 @@ from pathlib import Path
 
 import duckdb
 import pandas
+import pyarrow.parquet as pq
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from reliable_channel_audit.check import check
-from reliable_channel_audit.tables.ingest import ingest, parts
+from reliable_channel_audit.tables.delta import write_delta_logs
+from reliable_channel_audit.tables.ingest import ingest, parts, remove
 from reliable_channel_audit.tables.judging import judge
 from reliable_channel_audit.tables.views import VIEWS, create_views, spark_views
 
@@ -78,10 +81,31 @@ def test_channels_and_folders_may_have_odd_names(tmp_path: Path) -> None:
     verdict = judge(folder / "facts", done.group).verdict
     assert verdict.to_json() == check([folder / "journals"]).to_json()
     assert {row["channel_id"] for row in parts(folder / "facts")} == {*names}
+    write_delta_logs(folder / "facts")
+    DeltaTable(folder / "facts" / "kind=delivery").create_checkpoint()  # Parquet, and no fact
     with duckdb.connect() as connection:
         create_views(connection, folder / "facts")
         found = connection.execute("select distinct channel from delivery order by 1").fetchall()
+    logged = DeltaTable(folder / "facts" / "kind=delivery").to_pyarrow_table()
+    assert sorted({*logged["channel"].to_pylist()}) == [row[0] for row in found]
     assert [row[0][:18] for row in found] == [*sorted(names)[:2], "sha256-" + LONG[:11]]
+
+
+def test_a_delta_table_has_the_files_that_are_there(tmp_path: Path) -> None:
+    facts = tmp_path / "facts"
+    write_group(tmp_path / "journals", messages=10)
+    judge(facts, ingest([tmp_path / "journals"], facts).group)
+    versions = []
+    for turn in range(3):
+        if turn == 1:
+            remove(parts(facts)[0], facts)  # as a part that is packed, and read again
+        write_delta_logs(facts)
+        for folder in facts.glob("kind=*"):
+            table, files = DeltaTable(folder), [*folder.rglob("*=*/*.parquet")]
+            expected = sum(pq.read_metadata(path).num_rows for path in files)
+            assert table.to_pyarrow_table().num_rows == table.count() == expected, folder
+        versions.append(DeltaTable(facts / "kind=delivery").version())
+    assert versions == [1, 2, 2]
 
 
 LONG = sha256(("é" * 100).encode()).hexdigest()

@@ -1,8 +1,9 @@
 """`reliable-channel audit ingest`, which converts journals to lasting tables and judges them."""
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.status import Status
@@ -43,6 +44,13 @@ def ingest(
         ),
     ],
     settle_ms: SettleMs = None,
+    form: Annotated[
+        Literal["parquet", "delta"],
+        typer.Option(
+            "--format",
+            help="Format of the tables. With delta, each folder kind=… is a Delta table, too.",
+        ),
+    ] = "parquet",
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the outcome of the command as JSON.")
     ] = False,
@@ -53,9 +61,17 @@ def ingest(
     `journal_closed`. Each closed journal is read only once, even in several runs. Each run adds a
     verdict on the tables and on the open journals. The exit status is the same as that of `check`.
     Journals must stay in their place, because evidence is read from them again. The command needs
-    `pip install 'reliable-channel-audit[parquet]'`.
+    `pip install 'reliable-channel-audit[parquet]'`, and `--format delta` needs `[parquet,delta]`.
     """
+    if form == "delta" and find_spec("deltalake") is None:
+        raise ValueError(
+            "--format delta needs deltalake: pip install 'reliable-channel-audit[parquet,delta]'"
+        )
     done, judged, shown = judged_tables(paths, to, settle_ms)
+    if form == "delta":
+        from ..tables.delta import write_delta_logs
+
+        write_delta_logs(to)
     if as_json:
         values = {
             "run_id": judged.run_id,

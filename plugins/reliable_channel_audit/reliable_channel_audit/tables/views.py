@@ -78,11 +78,13 @@ def create_views(connection: Sql, directory: Path) -> None:
     """Create the tables and views of a directory of facts in DuckDB."""
     quoted = str(directory).replace("'", "''")
     for kind, table in TABLES.items():
-        if any(directory.glob(f"kind={kind}/**/*.parquet")):
-            types = {each: "varchar" if each == "channel" else "date" for each in _parts(kind)}
+        if any(directory.glob(f"kind={kind}/*=*/**/*.parquet")):
+            types = {
+                each: "varchar" if each == "channel" else "date" for each in partitions_of(kind)
+            }
             hive = ", ".join(f"'{name}': {of}" for name, of in types.items())
             found = f"""select * exclude (kind) from read_parquet(
-                '{quoted}/kind={kind}/**/*.parquet', hive_partitioning = true,
+                '{quoted}/kind={kind}/*=*/**/*.parquet', hive_partitioning = true,
                 hive_types = {{{hive}}}
             )"""
         else:
@@ -98,8 +100,8 @@ def spark_views(spark: SparkSession, directory: Path) -> None:
     from pyspark.sql.types import DateType, StringType
 
     for kind, table in TABLES.items():
-        schema, folder = from_arrow_schema(_plain(kind)), directory / f"kind={kind}"
-        for name in _parts(kind):
+        schema, folder = from_arrow_schema(plain_schema(kind)), directory / f"kind={kind}"
+        for name in partitions_of(kind):
             schema = schema.add(name, StringType() if name == "channel" else DateType())
         reader = spark.read.schema(schema)
         is_there = folder.exists()
@@ -109,12 +111,12 @@ def spark_views(spark: SparkSession, directory: Path) -> None:
         spark.sql(f"create or replace temporary view {name} as {text}")
 
 
-def _parts(kind: str) -> list[str]:
+def partitions_of(kind: str) -> list[str]:
     """The columns that are in the paths of a kind."""
     return ["day"] if kind in layout.OF_RUNS else ["channel", "day"]
 
 
-def _plain(kind: str) -> pa.Schema:
+def plain_schema(kind: str) -> pa.Schema:
     schema = layout.SCHEMAS[kind]
     return pa.schema(
         [pa.field(each.name, _PLAIN.get(each.type, each.type), each.nullable) for each in schema]
@@ -123,9 +125,9 @@ def _plain(kind: str) -> pa.Schema:
 
 def _nothing(kind: str) -> str:
     """A table without rows."""
-    columns = [f"cast(null as {_SQL[each.type]}) as {each.name}" for each in _plain(kind)]
+    columns = [f"cast(null as {_SQL[each.type]}) as {each.name}" for each in plain_schema(kind)]
     types = {"channel": "varchar", "day": "date"}
-    columns += [f"cast(null as {types[name]}) as {name}" for name in _parts(kind)]
+    columns += [f"cast(null as {types[name]}) as {name}" for name in partitions_of(kind)]
     return f"select {', '.join(columns)} where false"
 
 
