@@ -209,11 +209,11 @@ def test_as_many_answer_as_there_are_to_be_copies(lacked_by: int, copies: int) -
         it.lacks(keys(messages), 0)
     assert speaks.due_ms is not None and speaks.take(speaks.due_ms)
     for number, name in enumerate("abcd"[:copies]):
-        assert waits.due_ms is not None and speaks.due_ms is not None
+        assert None not in (waits.due_ms, speaks.due_ms)
         waits.came((number, f"m{number}"), name, 1)
         for heard in ("x", name):  # of those that began, the first by name go on
             speaks.came((number, f"m{number}"), heard, 1)
-    assert speaks.due_ms is None and waits.due_ms is None
+    assert [it.due_ms for it in (waits, speaks)] == [None, None]
 
 
 def test_a_budget_ends_what_others_cause() -> None:
