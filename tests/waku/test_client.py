@@ -123,6 +123,21 @@ async def test_over_a_real_socket() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("HTTP_PROXY", "http://127.0.0.1:1"), ("NO_PROXY", "fd00::/8"), ("ALL_PROXY", "socks5://a:1")],
+)
+async def test_the_proxies_of_the_environment_are_not_followed(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    async def behave(stream: anyio.abc.SocketStream) -> None:
+        await stream.send(b"HTTP/1.1 200 x\r\ncontent-length: 7\r\n\r\nv0.37.1")
+
+    monkeypatch.setenv(variable, value)
+    async with socket_node(behave) as url, WakuClient(url, retries=None) as client:
+        assert await client.version() == "v0.37.1"
+
+
 async def test_https_trusts_the_certificates_of_the_system(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

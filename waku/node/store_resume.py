@@ -4,13 +4,15 @@ Store."""
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Final, Protocol
 
 import anyio
 
-from waku.models import StoreQuery
+from waku._paging import new_entries
+from waku.errors import WakuError
+from waku.models import StoreEntry, StoreQuery
 from waku.node.envelope import Envelope
 from waku.node.options import NodeOptions
 from waku.node.services import ServiceRefused, Services
@@ -130,21 +132,23 @@ class StoreResume:
     async def _take(self, services: Services, since_ns: int) -> bool:
         """Keep what a Store has from a time on; return False if it refuses."""
         query = StoreQuery(start_time_ns=self._start_ns(since_ns), page_size=MAX_PAGE_SIZE)
-        for _ in range(MAX_PAGES):
-            try:
-                page = await services.query(query)
-            except ServiceRefused as refusal:
-                _log.info("a Store does not give what was missed: %s", refusal)
-                return False
-            for entry in page.entries:
-                if entry.message is not None and entry.pubsub_topic is not None:
-                    # The hash is made anew, because the peer may name any.
-                    envelope = Envelope.of(entry.pubsub_topic, entry.message)
-                    joined_ns = self._joined_ns
-                    is_news = joined_ns is not None and entry.message.timestamp >= joined_ns
-                    self._node.keep_missed(envelope, deliver=is_news)
-            if page.cursor is None:
-                return True
-            query = replace(query, cursor=page.cursor)
-        _log.warning("a Store has more of what was missed than %d pages", MAX_PAGES)
+        pages = new_entries(services.query, query, max_pages=MAX_PAGES, call="store")
+        try:
+            async with aclosing(pages):
+                async for entries in pages:
+                    for entry in entries:
+                        self._keep(entry)
+        except ServiceRefused as refusal:
+            _log.info("a Store does not give what was missed: %s", refusal)
+            return False
+        except WakuError as error:
+            _log.warning("a Store does not give all that was missed: %s", error)
         return True
+
+    def _keep(self, entry: StoreEntry) -> None:
+        if entry.message is not None and entry.pubsub_topic is not None:
+            # The hash is made anew, because the peer may name any.
+            envelope = Envelope.of(entry.pubsub_topic, entry.message)
+            joined_ns = self._joined_ns
+            is_news = joined_ns is not None and entry.message.timestamp >= joined_ns
+            self._node.keep_missed(envelope, deliver=is_news)

@@ -1,8 +1,10 @@
 """A bundle is several messages in one broadcast, for participants that lack them.
 
 Every participant that has the messages could broadcast the bundle. A random delay decides which
-participant begins. The other participants hear the bundle and stop, and lost messages are requested
-again. If a participant leaves its answer unfinished, another participant answers the next request.
+participants begin. The other participants hear the bundles and stop, and lost messages are
+requested again. If several participants lack the messages, several participants answer, because no
+participant broadcasts a message twice. If a participant leaves its answer unfinished, another
+participant answers the next request.
 """
 
 import zlib
@@ -38,8 +40,7 @@ MAX_LACKING: Final = 50_000
 PAUSE_MS: Final = 250
 """Minimum time (ms) between two bundles of a participant, so that others hear the first bundle."""
 MAX_COPIES: Final = 3
-"""Maximum number of times that a message in an answer is broadcast if several participants lack
-it."""
+"""Maximum number of participants that answer together if several participants lack a message."""
 SAME_MS: Final = 10_000
 """Time (ms) after a bundle in which its messages reach the participants that lost them."""
 LOST_BY: Final = 2
@@ -48,8 +49,7 @@ AGAIN_MS: Final = 600_000
 """Time (ms) after a broadcast of a message in which it is not broadcast for another request.
 Participants that lost it then get the message from other participants or by a repair request."""
 HOUR_MS: Final = 3_600_000
-"""Period (ms) in which a participant answers with at most as many messages as its log has. Copies
-(`MAX_COPIES`) do not count, since the halves of a partition would have no copies left."""
+"""Period (ms) in which a participant answers with at most as many messages as its log has."""
 BUNDLES: Final = 80
 BUNDLES_EVERY_MS: Final = 1_000
 ON_AIR_SCALES: Final = 2
@@ -96,7 +96,7 @@ class Bundles:
         self._broadcast: OrderedDict[LogKey, int] = OrderedDict()
         """When each was broadcast here last, the oldest first."""
         self._in_hour: deque[tuple[int, int]] = deque()
-        """Times of own bundles of the last hour, and their numbers of messages, without copies."""
+        """Times of own bundles of the last hour, and their numbers of messages."""
         self._limit_bytes = FIRST_BUNDLE_BYTES
         self._has_begun = False
         """True if the first bundle of an answer is out."""
@@ -108,7 +108,9 @@ class Bundles:
         """Compression ratio of the last bundle: bytes of messages for each byte on the air."""
         self._lacked_by = 1
         """How many participants, as far as is known, lack the same."""
-        self._copies_left = 0
+        self._copies = 1
+        self._ahead = set[str]()
+        """Participants that answer too, and began earlier or have an earlier name."""
         self._sent: dict[LogKey, None] = {}
         """In this answer."""
         self._heard_ms: int | None = None
@@ -159,22 +161,28 @@ class Bundles:
         self._limit_bytes = FIRST_BUNDLE_BYTES
         self._has_begun, self._yielded, self._sent_last = False, 0, None
         self._sent.clear()
+        self._ahead.clear()
         is_again = self._heard_ms is not None and now_ms - self._heard_ms <= SAME_MS
         lacked_by = LOST_BY if is_again else self._lacked_by
         measured = replace(self._observations.measured(), others=lacked_by)
-        self._copies_left = copies(measured, MAX_COPIES) - 1
+        self._copies = copies(measured, MAX_COPIES)
 
     def came(self, key: LogKey, sender_id: str, now_ms: int) -> None:
         """Note that another participant broadcast this message in a bundle.
 
-        If several participants began to answer, only the first in the order of names continues.
+        If more participants than the number of copies began to answer, only the first in the order
+        of names continue.
         """
         is_own_answer = key in self._lacking or key in self._sent
         self._note_on_air(key, now_ms)
-        self._lacking.pop(key, None)
+        is_ahead = not self._has_begun or sender_id < self._own_id
+        if is_own_answer and is_ahead and len(self._ahead) < self._copies:
+            self._ahead.add(sender_id)
+        goes_on = len(self._ahead) < self._copies
+        if self._copies == 1 or not goes_on:
+            self._lacking.pop(key, None)
         if not is_own_answer:
             return
-        goes_on = self._has_begun and self._own_id < sender_id
         if self._may_leave and not goes_on:
             self._may_leave = False
             for each in [key for key in self._lacking if self._left.get(key, 0) < LEAVES]:
@@ -183,7 +191,7 @@ class Bundles:
             while len(self._left) > MAX_LACKING:
                 self._left.popitem(last=False)
         if not self._lacking:
-            self.due_ms, self._copies_left = None, 0
+            self.due_ms = None
         elif self.due_ms is not None and not goes_on and self._yielded < YIELDS:
             self._yielded += 1
             later_ms = now_ms + self._hold_ms + self._observations.draw_ms(self._random())
@@ -194,19 +202,16 @@ class Bundles:
         if self.due_ms is None or now_ms < self.due_ms:
             return b""
         self.due_ms = None
-        bundle = self._fill(now_ms)
-        if not bundle:
-            return b""
-        self._has_begun = True
-        self._limit_bytes = min(4 * self._limit_bytes, BUNDLE_BYTES)
         if not self._budget.take(now_ms):
             self._lacking.clear()  # whoever lacks them will ask again
             return b""
-        if not self._lacking and self._copies_left:
-            self._copies_left -= 1
-            self._lacking.update(self._sent)
-            self._sent.clear()
-            self._sent_last = None
+        bundle = self._fill(now_ms)
+        if not bundle:
+            return b""
+        if not self._has_begun:
+            self._has_begun = True
+            self._ahead = {name for name in self._ahead if name < self._own_id}
+        self._limit_bytes = min(4 * self._limit_bytes, BUNDLE_BYTES)
         if self._lacking:
             pause_ms = max(self._scale_ms, PAUSE_MS, self._budget.wait_ms(now_ms))
             self.due_ms = now_ms + pause_ms
@@ -233,17 +238,14 @@ class Bundles:
         while len(bundle) > BUNDLE_BYTES and len(chosen) > 1:
             del chosen[len(chosen) // 2 :], messages[len(messages) // 2 :]
             bundle = packed(list(filter(None, messages)))
-        count = 0
         for key, data in zip(chosen, messages, strict=True):
             del self._lacking[key]
             if data:
                 self._note_on_air(key, now_ms)
                 self._sent[key] = None
                 self._sent_last = key[1]
-                count += key not in self._broadcast
                 self._broadcast[key] = now_ms
-                self._broadcast.move_to_end(key)
-        self._in_hour.append((now_ms, count))
+        self._in_hour.append((now_ms, sum(map(bool, messages))))
         self._ratio = max(1.0, sum(map(len, messages)) / len(bundle)) if bundle else self._ratio
         return bundle
 

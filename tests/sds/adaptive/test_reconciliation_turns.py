@@ -172,20 +172,21 @@ def test_a_difference_that_grew_much_ends_a_rest(grown: int) -> None:
     assert (member.it.agenda.next_ms is not None) is (grown == MANY)
 
 
-def test_several_that_lack_the_same_are_answered_more_often() -> None:
+def test_several_that_lack_the_same_are_answered_by_several() -> None:
     answers = []
     for alike in (1, 9):
         member = member_of(range(100))
-        member.observations.losses.share = 0.4
+        member.observations.losses.share = 0.2
         member.it.differs(other(count=0), member.root(), 0, alike)
         member.it.agrees(0, all_agree=True)
         hear(member, listed((0, 10), range(9)))
+        member.it.came(key(9), "p2", 0)
         now_ms, bundles = 0, 0
         while (due_ms := member.it.agenda.next_ms) is not None:
             now_ms = due_ms
             bundles += sum(bool(said.packed) for said in member.it.take(now_ms))
         answers.append(bundles)
-    assert answers[0] < answers[1]
+    assert answers == [0, 1]
 
 
 # -- known gaps ------------------------------------------------------------------------------------

@@ -133,6 +133,23 @@ async def test_a_store_that_fills_up_meanwhile_ends_the_gap() -> None:
         assert other.queries == 0
 
 
+async def test_a_store_whose_cursors_lead_in_circles_is_left(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with back() as site, site.store(5) as circling:
+
+        async def query(query: StoreQuery) -> StorePage:
+            circling.queries += 1
+            page = await LocalServices.query(circling, replace(query, cursor=None))
+            return replace(page, cursor=bytes([circling.queries % 2]) * 32)
+
+        circling.query = query  # type: ignore[method-assign]
+        await site.resume.fetch("circling", circling)
+        assert circling.queries <= 10
+        assert "stands still" in caplog.text
+        assert site.stored == [b"message 5"]
+
+
 async def test_what_no_store_has_is_said(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, LOGGER)
     async with back() as site, site.store() as young, site.store(60) as old:
