@@ -248,7 +248,6 @@ class Runtime:
         accepted = engine.accepted_before(idempotency_key)
         if accepted is None:
             segments = engine.split(payload)
-            engine.check_writable()
             if self._contents is None or not payload:
                 accepted = driver.send(payload, segments, idempotency_key)
             else:
