@@ -166,11 +166,12 @@ class Receiver:
             self._forget_forged(message_id)
         missing_for_ms = state.incoming_buffer.missing_for_ms(message_id, now_ms)
         state.repair_requests.remove(message_id)
-        if state.joining.is_unwanted(lamport):
+        if lamport < state.joining.wanted_from:
             self._delivery.pass_over(message_id)
             return Arrival(Outcome.UNWANTED, message_id)
         is_presumed = message_id in state.joining.presumed
-        state.joining.arrived(message_id)
+        if is_presumed:
+            state.joining.arrived(message_id)
         if state.log.is_below_horizon(lamport, message_id):
             detail = f"the log keeps its newest {len(state.log)} messages and this is older"
             if missing_for_ms is not None or state.incoming_buffer.waits_for(message_id):

@@ -270,7 +270,7 @@ class Sender:
         message = Message(state.sender_id, message_id, state.channel_id, lamport, content=content)
         history = state.causal_tail.encoded()
         draft = self._made(message, history)
-        length = len(draft) + (self._filter_bytes if self._has_filters else 0)
+        length = draft.size_bytes + (self._filter_bytes if self._has_filters else 0)
         if length > state.options.max_message_bytes:
             raise self._too_long(content, length, hint=LONGER)
         return draft
@@ -318,7 +318,7 @@ class Sender:
         """Encode a message with its history, and with the given or current filter."""
         state, current = self._state, self._state.bloom_filter
         if self._spec is not None:  # history and filter, nearly all bytes, are copied once
-            words = (bloom_filter or current.words) if has_filter else None
+            words = (bloom_filter or current.sent.data) if has_filter else None
             return self._spec.assemble(message, history.view, words)
         if has_filter:
             message = replace(message, bloom_filter=bloom_filter or bytes(current))

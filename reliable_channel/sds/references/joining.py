@@ -46,10 +46,6 @@ class Joining:
         self._recorder.put(CHANNEL, "wanted_from", wanted_from)
         self._recorder.put(CHANNEL, "presume_until_ms", presume_until_ms)
 
-    def is_unwanted(self, lamport_timestamp: int) -> bool:
-        """Return True if a message is older than the messages that the participant wants."""
-        return lamport_timestamp < self.wanted_from
-
     def presumes(self, now_ms: int) -> bool:
         """Return True if unknown references now count as references to messages before the join."""
         return now_ms < self._presume_until_ms
