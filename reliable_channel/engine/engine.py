@@ -518,6 +518,7 @@ class Engine:
     def on_deadline(self, now_ms: int) -> Step:
         """Do all work that is due by time."""
         self.core.on_deadline(now_ms)
+        self._repairs.on_deadline(now_ms)
         self._events += self._translation.on_deadline(now_ms)
         return self.step(now_ms)
 
@@ -539,7 +540,8 @@ class Engine:
         at `due_ms`.
         """
         core, events, unwritten = self.core, self._events, self.unwritten
-        self._repairs.step(now_ms)
+        if is_missing_something := core.is_missing_something:
+            self._repairs.step(now_ms)
         notes = self._message_traces.notes
         for event in core.events():
             if (note := notes.get(type(event))) is not None:
@@ -564,7 +566,7 @@ class Engine:
                 self.outbox.put(each, now_ms)
         if self.to_decrypt:
             step.wakes.append(Wake.DECRYPT)
-        if core.is_missing_something or self.queries.catch_up_from_ms is not None:
+        if is_missing_something or self.queries.catch_up_from_ms is not None:
             step.wakes.append(Wake.FETCH)
         step.due_ms = self.next_deadline_ms()
         return step

@@ -80,13 +80,12 @@ class Repairs:
         self._store = StoreState(exists=has_store)
         self._others = Peers()
         self._reads_store = False
-        """True if this step took a message from Store."""
+        """True if the last message came from Store."""
 
     # -- beside the core ---------------------------------------------------------------------------
 
     def step(self, now_ms: int) -> None:
-        """Plan the search for messages that became missing. Let the core ask participants for each
-        message that is due."""
+        """Plan the search for messages that became missing."""
         if wanted := self._core.wanted():
             self._count_others()
             for missing in wanted:
@@ -94,7 +93,10 @@ class Repairs:
             if len(self._plans) > self._most:
                 self.plans(now_ms)
         self._reads_store = False
-        if self._agenda.next_ms is not None and self._agenda.is_due(Slot.RECOVERY, now_ms):
+
+    def on_deadline(self, now_ms: int) -> None:
+        """Let the core ask participants for each message that is due."""
+        if self._agenda.is_due(Slot.RECOVERY, now_ms):
             for message_id in self._asks.until(now_ms, len(self._asks)):
                 self._ask(self._plans[message_id], now_ms)
 
@@ -106,9 +108,9 @@ class Repairs:
 
     def received(self, arrival: Arrival, size_bytes: int, now_ms: int, *, from_store: bool) -> None:
         """Note that the core received a message."""
+        self._reads_store = from_store
         if from_store:
             self.bytes_from_store += size_bytes
-            self._reads_store = True
         if arrival.missing_for_ms is None or (plan := self._plans.get(arrival.message_id)) is None:
             return
         if plan.asked and not from_store:

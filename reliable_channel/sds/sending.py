@@ -265,26 +265,22 @@ class Sender:
         return lamport or 0, entry.message_id
 
     def _draft(self, message_id: str, lamport: int, content: bytes, now_ms: int) -> Draft:
-        """Fix what is to be fixed of a message."""
+        """Fix what is to be fixed of a message, signed in a channel with signatures."""
         state = self._state
         message = Message(state.sender_id, message_id, state.channel_id, lamport, content=content)
         history = state.causal_tail.encoded()
-        draft = self._made(message, history)
+        if self._signing is None:
+            signature, fixed = b"", state.profile.codec.assemble(message, b"")
+            size_bytes = len(fixed) + history.end - history.start
+        else:
+            data = self._assembled(message, history)
+            signature = self._signing.sign(signed_text(data))
+            size_bytes = len(with_signature(data, signature) if signature else data)
+        draft = Draft(self, message_id, message, history, signature, size_bytes)
         length = draft.size_bytes + (self._filter_bytes if self._has_filters else 0)
         if length > state.options.max_message_bytes:
             raise self._too_long(content, length, hint=LONGER)
         return draft
-
-    def _made(self, message: Message, history: History) -> Draft:
-        """Return a draft, signed in a channel with signatures."""
-        if self._signing is None:
-            fixed = self._state.profile.codec.assemble(message, b"")
-            length = len(fixed) + history.end - history.start
-            return Draft(self, message.message_id, message, history, b"", length)
-        data = self._assembled(message, history)
-        signature = self._signing.sign(signed_text(data))
-        length = len(with_signature(data, signature) if signature else data)
-        return Draft(self, message.message_id, message, history, signature, length)
 
     def _parts(self, draft: Draft | SavedDraft) -> tuple[Message, History]:
         """Return the fixed part of a message, and its causal history.
