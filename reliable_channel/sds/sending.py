@@ -217,10 +217,13 @@ class Sender:
         entry = state.outgoing_buffer.entries.get(message_id)
         if entry is not None and isinstance(entry.data, bytes):
             return entry.data, False
-        try:
-            fixed, history = self._parts(draft)
-        except CodecError:  # an earlier version wrote more than this one reads
-            return bytes(draft), False
+        if isinstance(draft, Draft):
+            fixed, history = draft.message, draft.history
+        else:
+            try:
+                fixed, history = self._decoded(draft)
+            except CodecError:  # an earlier version wrote more than this one reads
+                return bytes(draft), False
         due, has_filters = self._requests(now_ms), self._has_filters
         # `send` left room for the filter, unless the options were others then.
         for requests, has_filter in ((due, has_filters), ((), has_filters), ((), False)):
@@ -282,14 +285,12 @@ class Sender:
             raise self._too_long(content, length, hint=LONGER)
         return draft
 
-    def _parts(self, draft: Draft | SavedDraft) -> tuple[Message, History]:
-        """Return the fixed part of a message, and its causal history.
+    def _decoded(self, draft: SavedDraft) -> tuple[Message, History]:
+        """Return the fixed part of a saved message, and its causal history.
 
         Raises:
-            CodecError: a saved message cannot be read.
+            CodecError: the message cannot be read.
         """
-        if isinstance(draft, Draft):
-            return draft.message, draft.history
         codec = self._state.profile.codec
         message = codec.decode(draft.data)
         logged = self._state.log.entries.get(message.message_id)

@@ -65,24 +65,12 @@ def first_field(data: bytes, tag: int) -> tuple[int, int] | None:
             elif found & 7 == _VARINT and found < 0x80:
                 at += 2
                 if value > 0x7F:
-                    at = _end_of_number(data, at)
+                    _, at = varint(data, at - 1)
             else:
                 break
     except IndexError:
         pass
     return None
-
-
-def _end_of_number(data: bytes, at: int) -> int:
-    """The end of a number whose second byte is at a place.
-
-    Raises:
-        IndexError: the data end before it does.
-    """
-    for end in range(at, at + 9):
-        if data[end] < 0x80:
-            return end + 1
-    raise IndexError("a number in the message has more than 10 bytes")
 
 
 def leading_values(data: bytes, tag: int, most: int) -> tuple[bytes, ...]:
