@@ -540,8 +540,8 @@ class Engine:
         at `due_ms`.
         """
         core, events, unwritten = self.core, self._events, self.unwritten
-        if is_missing_something := core.is_missing_something:
-            self._repairs.step(now_ms)
+        if wanted := core.wanted():
+            self._repairs.notice(wanted, now_ms)
         notes = self._message_traces.notes
         for event in core.events():
             if (note := notes.get(type(event))) is not None:
@@ -566,7 +566,7 @@ class Engine:
                 self.outbox.put(each, now_ms)
         if self.to_decrypt:
             step.wakes.append(Wake.DECRYPT)
-        if is_missing_something or self.queries.catch_up_from_ms is not None:
+        if core.is_missing_something or self.queries.catch_up_from_ms is not None:
             step.wakes.append(Wake.FETCH)
         step.due_ms = self.next_deadline_ms()
         return step

@@ -84,18 +84,17 @@ class Repairs:
 
     # -- beside the core ---------------------------------------------------------------------------
 
-    def step(self, now_ms: int) -> None:
-        """Plan the search for messages that became missing."""
-        if wanted := self._core.wanted():
-            self._count_others()
-            for missing in wanted:
-                self._notice(missing, now_ms)
-            if len(self._plans) > self._most:
-                self.plans(now_ms)
-        self._reads_store = False
+    def notice(self, wanted: Iterable[MissingEntry], now_ms: int) -> None:
+        """Plan the search for messages that the core has begun to want."""
+        self._count_others()
+        for missing in wanted:
+            self._notice(missing, now_ms)
+        if len(self._plans) > self._most:
+            self.plans(now_ms)
 
     def on_deadline(self, now_ms: int) -> None:
         """Let the core ask participants for each message that is due."""
+        self._reads_store = False
         if self._agenda.is_due(Slot.RECOVERY, now_ms):
             for message_id in self._asks.until(now_ms, len(self._asks)):
                 self._ask(self._plans[message_id], now_ms)
@@ -132,7 +131,7 @@ class Repairs:
         for missing in all_missing:
             message_id = missing.entry.message_id
             if (plan := before.pop(message_id, None)) is None:
-                plan = self._new(missing, now_ms)
+                plan = self._new(missing, now_ms, is_past=False)
             plan.missing, plan.is_looked_for = missing, True
             self._plans[message_id] = plan
         for plan in before.values():
@@ -188,7 +187,7 @@ class Repairs:
     def _notice(self, missing: MissingEntry, now_ms: int) -> None:
         plan = self._plans.get(missing.entry.message_id)
         if plan is None:
-            plan = self._new(missing, now_ms)
+            plan = self._new(missing, now_ms, is_past=self._reads_store)
         elif plan.is_held:
             return
         plan.is_held = True
@@ -217,8 +216,8 @@ class Repairs:
     def _count_others(self) -> None:
         self._others = replace(self._others, count=self._core.statistics().participants)
 
-    def _new(self, missing: MissingEntry, now_ms: int) -> RepairPlan:
-        plan = RepairPlan(missing, is_past=self._reads_store)
+    def _new(self, missing: MissingEntry, now_ms: int, *, is_past: bool) -> RepairPlan:
+        plan = RepairPlan(missing, is_past=is_past)
         self._decide(plan, now_ms)
         return plan
 

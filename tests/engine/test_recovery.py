@@ -42,7 +42,7 @@ class Bob:
     def receive(self, data: bytes, now_ms: int = NOW_MS, *, from_store: bool = False) -> None:
         arrival = self.core.receive(data, now_ms)
         self.repairs.received(arrival, len(data), now_ms, from_store=from_store)
-        self.repairs.step(now_ms)
+        self.repairs.notice(self.core.wanted(), now_ms)
 
     def saw(self, now_ms: int) -> None:
         """The core asked for `u`."""

@@ -149,7 +149,7 @@ class Newcomer(Bob):
         data = forge(name, after=[HistoryEntry(after, after.encode().ljust(32), "alice")])
         arrival = self.core.receive(data, now_ms)
         self.repairs.received(arrival, len(data), now_ms, from_store=from_store)
-        self.repairs.step(now_ms)
+        self.repairs.notice(self.core.wanted(), now_ms)
 
 
 def hashes(query: object) -> list[str]:
