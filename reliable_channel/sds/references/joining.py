@@ -55,7 +55,7 @@ class Joining:
 
     def known(self, message_ids: KeysView[str]) -> set[str]:
         """Return those of the given ids that count as messages before the join."""
-        return message_ids & self.presumed.keys() | self.historic.known(message_ids)
+        return message_ids & self.presumed.keys() | message_ids & self.historic.keys()
 
     def is_earlier(self, entry: HistoryEntry, now_ms: int) -> bool:
         """Return True if no message needs to wait for a reference. While the participant joins, no
