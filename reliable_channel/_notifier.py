@@ -5,25 +5,40 @@ from typing import Final
 
 import anyio
 
-_Waiter = anyio.Event | asyncio.Future[None]
+
+class _TrioFuture:
+    """Event of trio with the methods of a future that a notifier needs."""
+
+    def __init__(self) -> None:
+        self._event = anyio.Event()
+        self.wait, self.done = self._event.wait, self._event.is_set
+
+    def set_result(self, result: None) -> None:
+        self._event.set()
 
 
 class Notifier:
     """A condition without memory: a notification reaches the tasks that wait, and no later one."""
 
     def __init__(self) -> None:
-        self.waiting: Final[list[_Waiter]] = []
+        self.waiting: Final[list[_TrioFuture | asyncio.Future[None]]] = []
         """The tasks that wait; open to read. A channel has dozens of these, and a deque takes ten
         times the memory of a list."""
 
     def notify(self) -> None:
-        while self.waiting:
-            _wake(self.waiting.pop(0))
+        """Wake all tasks that wait."""
+        for future in self.waiting:
+            if not future.done():  # else its task was cancelled
+                future.set_result(None)
+        self.waiting.clear()
 
     def notify_one(self) -> None:
         """Wake the task that has waited longest."""
-        while self.waiting and not _wake(self.waiting.pop(0)):
-            pass
+        while self.waiting:
+            future = self.waiting.pop(0)
+            if not future.done():
+                future.set_result(None)
+                return
 
     async def wait(self, within_s: float | None = None) -> None:
         """Wait for a notification, no longer than `within_s`."""
@@ -31,7 +46,7 @@ class Notifier:
         # timer a fifth of a cancel scope.
         waiting = self.waiting
         if (loop := asyncio_loop()) is None:
-            event = anyio.Event()
+            event = _TrioFuture()
             waiting.append(event)
             try:
                 with anyio.move_on_after(within_s):
@@ -42,7 +57,7 @@ class Notifier:
             return
         future: asyncio.Future[None] = loop.create_future()
         waiting.append(future)
-        timer = None if within_s is None else loop.call_later(within_s, _wake, future)
+        timer = None if within_s is None else loop.call_later(within_s, _end, future)
         try:
             await future
         finally:
@@ -61,12 +76,7 @@ def asyncio_loop() -> asyncio.AbstractEventLoop | None:
     return None if asyncio.current_task(loop) is None else loop
 
 
-def _wake(waiter: _Waiter) -> bool:
-    """Wake a task; False where it was cancelled."""
-    if isinstance(waiter, anyio.Event):
-        waiter.set()
-    elif waiter.done():
-        return False
-    else:
-        waiter.set_result(None)
-    return True
+def _end(future: asyncio.Future[None]) -> None:
+    """End a wait that took its longest time."""
+    if not future.done():
+        future.set_result(None)

@@ -719,18 +719,17 @@ class ReliableChannel(TypedChannel[bytes]):
 
     def _conversing(self) -> Conversation:
         """The conversation of an open channel."""
-        self._opened()
-        assert self._conversation is not None
-        return self._conversation
-
-    def _opened(self) -> Runtime:
-        """The runtime of an open channel."""
-        runtime = self._used()
-        if not self._is_open:
+        conversation = self._conversation
+        if not self._is_open or conversation is None or self._process != os.getpid():
+            self._used()
             problem = self._problem()
             failure = None if self._task is None else self._task.failure
             raise ChannelClosed(problem or f"channel {self.channel_id!r} is closed") from failure
-        return runtime
+        return conversation
+
+    def _opened(self) -> Runtime:
+        """The runtime of an open channel."""
+        return self._conversing().runtime
 
     def _used(self) -> Runtime:
         """The runtime, which can still be read after the channel was closed."""

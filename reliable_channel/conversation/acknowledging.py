@@ -20,18 +20,16 @@ Result = MessageAcknowledged | DeliveryFailed | SendFailed
 OWN_EVENTS: Final = (SendingMessage, MessageAcknowledged, DeliveryFailed, SendFailed)
 
 
+@dataclass(slots=True, eq=False)
 class Outcome:
     """Result of one request, which comes later."""
 
-    __slots__ = ("_changed", "event", "is_closed", "is_known")
-
-    def __init__(self, *, is_known: bool = False) -> None:
-        self.is_known = is_known
-        self.event: Result | None = None
-        """None while it is not known, and where an earlier run of the program was informed."""
-        self._changed: Notifier | None = None
-        """None while nobody waits: thousands of messages may wait to be sent."""
-        self.is_closed = False
+    is_known: bool = False
+    event: Result | None = None
+    """None while it is not known, and where an earlier run of the program was informed."""
+    is_closed: bool = False
+    _changed: Notifier | None = None
+    """None while nobody waits: thousands of messages may wait to be sent."""
 
     def notify(self) -> None:
         """Wake the tasks that wait for the result."""

@@ -76,10 +76,8 @@ class Asking:
         """A question came, or a reader was closed."""
         self._is_closed = False
 
-    def note(self, event: AnyEvent) -> None:
-        """Note a question or an answer, and ignore other messages."""
-        if not isinstance(event, MessageReceived) or not is_envelope(event.content):
-            return
+    def note(self, event: MessageReceived) -> None:
+        """Note a question or an answer, which is a message with an envelope."""
         try:
             heard = Heard(event, decode(event.content))
         except UnreadableEnvelope as error:

@@ -58,7 +58,8 @@ class Conversation:
 
     def _received(self, event: MessageReceived, at_ms: int) -> None:
         self.presence.note(event, at_ms)
-        self.asking.note(event)
+        if is_envelope(event.content):
+            self.asking.note(event)
 
     def begin(self) -> None:
         """Restore the participants that sent the newest messages in the log."""

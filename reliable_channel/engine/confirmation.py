@@ -44,13 +44,14 @@ class Confirmation:
         self._opened_ms = now_ms
         self._awaited: dict[str, _Awaited] = {}
         self._message_ids: dict[bytes, str] = {}
-        self._own = RecentSet[bytes](RECENT_LIMIT)
+        self.own: Final = RecentSet[bytes](RECENT_LIMIT)
+        """Hashes of own messages; open to read."""
         self._came = RecentSet[bytes](RECENT_LIMIT)
         self._heard = self._heard_before = 0
 
     def dispatched(self, outgoing: Outgoing, message_hash: bytes, timestamp_ns: int) -> None:
         """Note a sent message, which Store is expected to have from now on."""
-        self._own.add(message_hash)
+        self.own.add(message_hash)
         message_id = outgoing.message_id
         if outgoing.kind is OutgoingKind.CONTENT and self.interval_ms:
             self._awaited[message_id] = _Awaited(timestamp_ns)
@@ -63,14 +64,10 @@ class Confirmation:
             awaited.hashes.add(message_hash)
             self._message_ids[message_hash] = message_id
 
-    def is_own(self, message_hash: bytes) -> bool:
-        """Return True if the hash belongs to an own message."""
-        return message_hash in self._own
-
     def came_live(self, message_hash: bytes, arrival: Arrival) -> bool:
         """Note a message that arrived live. Return True if the message shows that the subscription
         works. Own messages do not show that, because a disconnected node echoes them."""
-        if message_hash in self._own:
+        if message_hash in self.own:
             return False
         self._came.add(message_hash)
         is_others = arrival.outcome is not Outcome.OWN
@@ -101,7 +98,7 @@ class Confirmation:
 
     def knows(self, message_hash: bytes) -> bool:
         """Return True if the hash belongs to an own message, or to a message that arrived live."""
-        return message_hash in self._own or message_hash in self._came
+        return message_hash in self.own or message_hash in self._came
 
     def heard_anything(self) -> bool:
         """Return True if a message of another participant arrived live since the last call."""

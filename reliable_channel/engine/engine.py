@@ -241,7 +241,14 @@ class Engine:
     # -- from the application ----------------------------------------------------------------------
 
     def split(self, payload: bytes) -> list[bytes]:
-        """Cut a payload into contents of messages, if the channel can accept them."""
+        """Cut a payload into contents of messages, if the channel can accept and save them.
+
+        Raises:
+            StateUnavailable, StateCorrupt: the state cannot be written.
+            ContentTooLong, OutgoingBufferFull: the channel cannot accept them.
+        """
+        if self._required is not None and (failure := self._required.failure) is not None:
+            raise _refusal(failure)
         segments = self.segmentation.split(payload)
         messages = len(segments)
         if messages > 1 and messages > self.core.capacity_left:
@@ -252,15 +259,6 @@ class Engine:
             )
         return segments
 
-    def check_writable(self) -> None:
-        """Check that a message that is accepted now can be saved.
-
-        Raises:
-            StateUnavailable, StateCorrupt: it cannot.
-        """
-        if self._required is not None and (failure := self._required.failure) is not None:
-            raise _refusal(failure)
-
     def accepted_before(self, idempotency_key: str | None) -> Accepted | None:
         """Return the request that was accepted earlier under this idempotency key, or None."""
         return None if idempotency_key is None else self._idempotency.get(idempotency_key)
@@ -270,7 +268,7 @@ class Engine:
     ) -> tuple[Accepted, Step]:
         """Accept a message, unless a message was already accepted under the same idempotency key.
 
-        `segments` is the result of `split`. Call `check_writable` before this method.
+        `segments` is the result of `split`.
         """
         now_ms = now_ns // 1_000_000
         if idempotency_key is not None and (accepted := self._idempotency.get(idempotency_key)):
@@ -350,8 +348,7 @@ class Engine:
     ) -> tuple[Arrival, Step]:
         """Process a decrypted message from the transport or from Store.
 
-        Call `was_handled` first, and `is_echo` for a live message, because they filter most
-        repetitions.
+        Call `repeated` first, because it filters most repetitions.
         """
         arrival = self.core.receive(
             data, now_ms, retrieval_hint=message_hash, sent_at_ns=timestamp_ns
@@ -377,22 +374,22 @@ class Engine:
         self._repairs.received(arrival, len(data), now_ms, from_store=from_store)
         return arrival, self.step(now_ms)
 
-    def was_handled(self, message_hash: bytes) -> bool:
-        """Return True if a message with this hash contains nothing new."""
-        return message_hash in self._handled
+    def repeated(self, message_hash: bytes, *, is_live: bool) -> Outcome | None:
+        """Count a message that contains nothing new, and return its outcome. Return None for any
+        other message, which `receive` must process.
 
-    def is_echo(self, message_hash: bytes) -> bool:
-        """Return True if an own message came back for the first time, and count the message.
-
-        An own message that comes back need not be decrypted. A journal records the message in any
-        case.
+        An own message that comes back live need not be decrypted. A journal records the message in
+        any case.
         """
-        if self._notes_log or not self.confirmation.is_own(message_hash):
-            return False
+        if message_hash in self._handled:
+            self.counters.repeated += 1
+            return Outcome.DUPLICATE
+        if not is_live or self._notes_log or message_hash not in self.confirmation.own:
+            return None
         self._handled.add(message_hash)
         self.counters.received_live += 1
         self._echoes += 1
-        return True
+        return Outcome.OWN
 
     def decrypted(self, to_decrypt: EncryptedDelivery, content: bytes, now_ms: int) -> Step:
         """Add the decrypted content of a delivered message."""
@@ -413,8 +410,7 @@ class Engine:
     def listened(self, at_ms: int) -> None:
         """Note that the transport was listening until this time. The time is saved with the next
         step, because a quiet channel writes nothing."""
-        if self._recorder.records:
-            self._recorder.put(CHANNEL, LAST_LOOK, at_ms)
+        self._recorder.put(CHANNEL, LAST_LOOK, at_ms)
 
     def is_known(self, message_hash: bytes) -> bool:
         """Return True if a message in Store is an own message, arrived live, or was handled."""
@@ -522,6 +518,7 @@ class Engine:
     def on_deadline(self, now_ms: int) -> Step:
         """Do all work that is due by time."""
         self.core.on_deadline(now_ms)
+        self._repairs.on_deadline(now_ms)
         self._events += self._translation.on_deadline(now_ms)
         return self.step(now_ms)
 
@@ -543,7 +540,8 @@ class Engine:
         at `due_ms`.
         """
         core, events, unwritten = self.core, self._events, self.unwritten
-        self._repairs.step(now_ms)
+        if wanted := core.wanted():
+            self._repairs.notice(wanted, now_ms)
         notes = self._message_traces.notes
         for event in core.events():
             if (note := notes.get(type(event))) is not None:
@@ -568,7 +566,7 @@ class Engine:
                 self.outbox.put(each, now_ms)
         if self.to_decrypt:
             step.wakes.append(Wake.DECRYPT)
-        if not self.queries.is_idle:
+        if core.is_missing_something or self.queries.catch_up_from_ms is not None:
             step.wakes.append(Wake.FETCH)
         step.due_ms = self.next_deadline_ms()
         return step

@@ -80,21 +80,22 @@ class Repairs:
         self._store = StoreState(exists=has_store)
         self._others = Peers()
         self._reads_store = False
-        """True if this step took a message from Store."""
+        """True if the last message came from Store."""
 
     # -- beside the core ---------------------------------------------------------------------------
 
-    def step(self, now_ms: int) -> None:
-        """Plan the search for messages that became missing. Let the core ask participants for each
-        message that is due."""
-        if wanted := self._core.wanted():
-            self._count_others()
-            for missing in wanted:
-                self._notice(missing, now_ms)
-            if len(self._plans) > self._most:
-                self.plans(now_ms)
+    def notice(self, wanted: Iterable[MissingEntry], now_ms: int) -> None:
+        """Plan the search for messages that the core has begun to want."""
+        self._count_others()
+        for missing in wanted:
+            self._notice(missing, now_ms)
+        if len(self._plans) > self._most:
+            self.plans(now_ms)
+
+    def on_deadline(self, now_ms: int) -> None:
+        """Let the core ask participants for each message that is due."""
         self._reads_store = False
-        if self._agenda.next_ms is not None and self._agenda.is_due(Slot.RECOVERY, now_ms):
+        if self._agenda.is_due(Slot.RECOVERY, now_ms):
             for message_id in self._asks.until(now_ms, len(self._asks)):
                 self._ask(self._plans[message_id], now_ms)
 
@@ -106,9 +107,9 @@ class Repairs:
 
     def received(self, arrival: Arrival, size_bytes: int, now_ms: int, *, from_store: bool) -> None:
         """Note that the core received a message."""
+        self._reads_store = from_store
         if from_store:
             self.bytes_from_store += size_bytes
-            self._reads_store = True
         if arrival.missing_for_ms is None or (plan := self._plans.get(arrival.message_id)) is None:
             return
         if plan.asked and not from_store:
@@ -130,7 +131,7 @@ class Repairs:
         for missing in all_missing:
             message_id = missing.entry.message_id
             if (plan := before.pop(message_id, None)) is None:
-                plan = self._new(missing, now_ms)
+                plan = self._new(missing, now_ms, is_past=False)
             plan.missing, plan.is_looked_for = missing, True
             self._plans[message_id] = plan
         for plan in before.values():
@@ -186,7 +187,7 @@ class Repairs:
     def _notice(self, missing: MissingEntry, now_ms: int) -> None:
         plan = self._plans.get(missing.entry.message_id)
         if plan is None:
-            plan = self._new(missing, now_ms)
+            plan = self._new(missing, now_ms, is_past=self._reads_store)
         elif plan.is_held:
             return
         plan.is_held = True
@@ -215,8 +216,8 @@ class Repairs:
     def _count_others(self) -> None:
         self._others = replace(self._others, count=self._core.statistics().participants)
 
-    def _new(self, missing: MissingEntry, now_ms: int) -> RepairPlan:
-        plan = RepairPlan(missing, is_past=self._reads_store)
+    def _new(self, missing: MissingEntry, now_ms: int, *, is_past: bool) -> RepairPlan:
+        plan = RepairPlan(missing, is_past=is_past)
         self._decide(plan, now_ms)
         return plan
 

@@ -77,23 +77,19 @@ class StoreQueries:
         """The query that is under way."""
         self._is_refused = False
         """True if the query by hash of this look failed."""
-        self._catch_up_from_ms: int | None = None
+        self.catch_up_from_ms: int | None = None
+        """Time (ms) from which a round of queries, due at once, fetches all messages, or None."""
         self._rests_until_ms = 0
-
-    @property
-    def must_catch_up(self) -> bool:
-        """True if a round of queries is due at once."""
-        return self._catch_up_from_ms is not None
 
     @property
     def is_idle(self) -> bool:
         """True if there is nothing to query."""
-        return self._catch_up_from_ms is None and not self._core.is_missing_something
+        return self.catch_up_from_ms is None and not self._core.is_missing_something
 
     def catch_up(self, since_ms: int) -> None:
         """Fetch all messages stored since `since_ms` in the next round."""
-        if self._catch_up_from_ms is None or since_ms < self._catch_up_from_ms:
-            self._catch_up_from_ms = since_ms
+        if self.catch_up_from_ms is None or since_ms < self.catch_up_from_ms:
+            self.catch_up_from_ms = since_ms
 
     def next(self, now_ms: int) -> Query | None:
         """Return the next query of a round, or None at the end of the round.
@@ -131,7 +127,7 @@ class StoreQueries:
             self._look = None
 
     def _catch_up(self) -> Queries:
-        start_ms, self._catch_up_from_ms = self._catch_up_from_ms, None
+        start_ms, self.catch_up_from_ms = self.catch_up_from_ms, None
         if start_ms is None:
             return
         try:

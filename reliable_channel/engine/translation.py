@@ -55,11 +55,10 @@ class Translation:
         """Return the application's events for one event of the core."""
         match event:
             case MessageReceived():
-                number = (
-                    0 if self._pending_events is None else self._pending_events.delivered(event)
-                )
+                pending = self._pending_events
+                number = 0 if pending is None else pending.delivered(event)
                 return self._passed_on(event, number, now_ms)
-            case EphemeralReceived():
+            case EphemeralReceived() if self._opens_contents:
                 return self._passed_on(event, 0, now_ms)
             case MessageAcknowledged() | MessagePossiblyAcknowledged() | DeliveryFailed():
                 return self._reported(*self._requests.resolved(event))
@@ -72,7 +71,10 @@ class Translation:
         self, to_decrypt: EncryptedDelivery, content: bytes, now_ms: int
     ) -> Iterable[AnyEvent]:
         """Return the payload that a decrypted message completes."""
-        return self._joined(replace(to_decrypt.event, content=content), to_decrypt.number, now_ms)
+        event = replace(to_decrypt.event, content=content)
+        if isinstance(event, EphemeralReceived):
+            return (event,)
+        return self._accounted(self._segmentation.join(event, now_ms, to_decrypt.number))
 
     def undecryptable(
         self, rejected: MessageRejected, to_decrypt: EncryptedDelivery
@@ -101,17 +103,10 @@ class Translation:
     def _passed_on(
         self, event: MessageReceived | EphemeralReceived, number: int, now_ms: int
     ) -> Iterable[AnyEvent]:
-        if not self._opens_contents:
-            return self._joined(event, number, now_ms)
+        if isinstance(event, MessageReceived) and not self._opens_contents:
+            return self._accounted(self._segmentation.join(event, now_ms, number))
         self.to_decrypt.append(EncryptedDelivery(event, number))
         return ()
-
-    def _joined(
-        self, event: MessageReceived | EphemeralReceived, number: int, now_ms: int
-    ) -> Iterable[AnyEvent]:
-        if isinstance(event, EphemeralReceived):
-            return (event,)
-        return self._accounted(self._segmentation.join(event, now_ms, number))
 
     def _accounted(self, emitted: Iterable[Emitted]) -> Iterable[AnyEvent]:
         """Note which events account for which deliveries."""

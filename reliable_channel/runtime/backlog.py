@@ -64,11 +64,9 @@ class Backlog:
         self._content_of = content_of
         self._limit = limit
         self._limit_bytes = limit_bytes
-        self._kept: deque[_Kept] = deque()
+        self.kept: deque[_Kept] = deque()
+        """Events of the backlog, oldest first; open to read."""
         self._bytes = 0
-
-    def __len__(self) -> int:
-        return len(self._kept)
 
     def add(self, number: int, event: AnyEvent) -> int:
         """Add the newest event to the backlog. Return how many old events were dropped to make
@@ -78,26 +76,26 @@ class Backlog:
             in_log = self._content_of(event.message_id) == event.content
             event = replace(event, content=b"") if in_log else event
         kept = _Kept(number, event, in_log)
-        self._kept.append(kept)
+        self.kept.append(kept)
         self._bytes += content_bytes(kept.event)
         dropped = 0
-        while len(self._kept) > self._limit or self._bytes > self._limit_bytes:
+        while len(self.kept) > self._limit or self._bytes > self._limit_bytes:
             self._drop_oldest()
             dropped += 1
         return dropped
 
     def forget_before(self, number: int) -> None:
         """Drop the events before a number, because every reader has read them."""
-        while self._kept and self._kept[0].number < number:
+        while self.kept and self.kept[0].number < number:
             self._drop_oldest()
 
     def number(self, place: int) -> int:
         """Return the number in the stream of the event at a place in the backlog."""
-        return self._kept[place].number
+        return self.kept[place].number
 
     def event(self, place: int) -> AnyEvent | None:
         """Return the event at a place in the backlog, or None if the log has lost its content."""
-        kept = self._kept[place]
+        kept = self.kept[place]
         if not kept.in_log:
             return kept.event
         assert isinstance(kept.event, MessageReceived)
@@ -105,4 +103,4 @@ class Backlog:
         return None if content is None else replace(kept.event, content=content)
 
     def _drop_oldest(self) -> None:
-        self._bytes -= content_bytes(self._kept.popleft().event)
+        self._bytes -= content_bytes(self.kept.popleft().event)

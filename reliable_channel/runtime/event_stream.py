@@ -122,28 +122,26 @@ class EventStream:
         return event
 
     async def next(self, reader: "EventReader") -> AnyEvent:
-        """Wait for the next event of a reader, and return it.
+        """Wait for the next event of a reader, which `take` did not have, and return it.
 
         Raises:
             StopAsyncIteration: the reader was closed, or the channel was and all is read.
         """
-        while (event := self.take(reader)) is None:
+        while True:
             if reader.place[0] < self._start[0]:
                 await anyio.lowlevel.checkpoint()  # a long way to catch up, perhaps from disk
-                if (event := self._from_backlog(reader)) is not None:
-                    return event
-                continue
-            reader.is_slow = False
-            if self._closed or reader.is_closed:
-                raise StopAsyncIteration
-            if (
-                len(self._buffer) > TRIM_AT
-                or self._buffer_bytes > TRIM_AT_BYTES
-                or len(self._backlog)
-            ):
-                self._trim()
-            await self._changed.wait()
-        return event
+                event = self._from_backlog(reader) or self.take(reader)
+            else:
+                reader.is_slow = False
+                if self._closed or reader.is_closed:
+                    raise StopAsyncIteration
+                is_large = len(self._buffer) > TRIM_AT or self._buffer_bytes > TRIM_AT_BYTES
+                if is_large or self._backlog.kept:
+                    self._trim()
+                await self._changed.wait()
+                event = self.take(reader)
+            if event is not None:
+                return event
 
     def _join(self, reader: "EventReader") -> "EventReader":
         self._readers.add(reader)
@@ -156,7 +154,7 @@ class EventStream:
     def _from_backlog(self, reader: "EventReader") -> AnyEvent | None:
         """The next event of a reader behind the buffer; None where the buffer has it."""
         event = None
-        while event is None and self._account(reader) < len(self._backlog):
+        while event is None and self._account(reader) < len(self._backlog.kept):
             place = reader.place[1] - self._first_kept
             event = self._backlog.event(place)
             if event is None or not reader.missed:
@@ -189,7 +187,7 @@ class EventStream:
     @property
     def _first_kept(self) -> int:
         """Lasting events before the first one in the backlog."""
-        return self._start[1] - len(self._backlog)
+        return self._start[1] - len(self._backlog.kept)
 
     def _is_over_limit(self) -> bool:
         return len(self._buffer) > self._limit or (
@@ -199,7 +197,7 @@ class EventStream:
     def _trim(self) -> None:
         """Let go of what every reader has read."""
         needed = min((self._unread, *(reader.place for reader in self._readers)))[0]
-        if len(self._backlog):
+        if self._backlog.kept:
             self._backlog.forget_before(needed)
         buffer, size = self._buffer, 0
         for _ in range(needed - self._start[0]):

@@ -38,7 +38,8 @@ class Health:
         self._components = components
         self._content_topic = content_topic
         self._enough_nodes = enough_nodes
-        self._failing_since_ms: dict[tuple[str, Cause], int] = {}
+        self.failing: dict[tuple[str, Cause], int] = {}
+        """Time (ms) since when each component has failed, by its cause; open to read."""
         self._reasons: dict[str, str] = {}
         self._nodes: Sequence[NodeHealth] = ()
         self._emitted_status: ConnectionStatus = "connected"
@@ -48,7 +49,7 @@ class Health:
     @property
     def degraded(self) -> tuple[str, ...]:
         """Names of the components that fail now."""
-        return tuple(sorted({component for component, _ in self._failing_since_ms}))
+        return tuple(sorted({component for component, _ in self.failing}))
 
     @property
     def reasons(self) -> tuple[str, ...]:
@@ -78,12 +79,12 @@ class Health:
 
     def is_failing(self, component: str, cause: Cause = "failure") -> bool:
         """Return True if a component fails for the given cause."""
-        return (component, cause) in self._failing_since_ms
+        return (component, cause) in self.failing
 
     def failed(self, component: str, reason: str, cause: Cause = "failure") -> None:
         """Note a failure of a component. The first failure of a component emits an event."""
         known = component in self.degraded
-        self._failing_since_ms.setdefault((component, cause), self._now_ms())
+        self.failing.setdefault((component, cause), self._now_ms())
         if not known:
             self._reasons[component] = reason
             self._emit(TransportDegraded(component, reason))
@@ -92,9 +93,7 @@ class Health:
     def succeeded(self, component: str, cause: Cause = "failure") -> int | None:
         """Note a success of a component. Return the time since which the component had failed (ms),
         or None."""
-        if not self._failing_since_ms:
-            return None
-        since_ms = self._failing_since_ms.pop((component, cause), None)
+        since_ms = self.failing.pop((component, cause), None)
         if since_ms is not None and component not in self.degraded:
             self._emit(TransportRecovered(component, self._now_ms() - since_ms))
             self._emit_changes()

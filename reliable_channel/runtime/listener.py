@@ -1,18 +1,16 @@
 """Listener that passes received messages from the transport to the engine."""
 
 from collections.abc import Callable
-from typing import Final
 
 import anyio
 
+from ..engine.backoff import Backoff
 from ..engine.sync_core import Arrival, Outcome
 from ..transport.base import Received, Source, TransportError
 from .driver import RealTimeDriver
 from .stages import Frame, NotForUs, NotOpened, Stages
 from .task_context import TaskContext
 from .unopened import Unopened
-
-_OWN: Final = Arrival(Outcome.OWN)
 
 
 class Intake:
@@ -35,11 +33,9 @@ class Intake:
         """Decrypt a received message, and pass it to the engine. Equal hashes mean equal bytes, so
         messages that were handled before are skipped."""
         engine = self._engine
-        if engine.was_handled(received.message_hash):
-            engine.counters.repeated += 1
-            return Arrival(Outcome.DUPLICATE)
-        if received.source is Source.LIVE and engine.is_echo(received.message_hash):
-            return _OWN
+        is_live = received.source is Source.LIVE
+        if (known := engine.repeated(received.message_hash, is_live=is_live)) is not None:
+            return Arrival(known)
         payload = received.payload
         if self._stages.change_anything:
             try:
@@ -56,7 +52,7 @@ class Intake:
             received,
             message_hash=received.message_hash,
             timestamp_ns=received.timestamp_ns,
-            from_store=received.source is Source.STORE,
+            from_store=not is_live,
         )
         if self._unopened is not None:
             if payload is not received.payload:
@@ -78,32 +74,34 @@ class Listener:
         self._engine = wiring.driver.engine
         self._health = wiring.health
         self._intake = intake
-        self._backoff = wiring.backoff()
         self._last_look_ms = wiring.driver.now_ms()
 
     async def run(self) -> None:
         """Receive messages until cancelled. After an outage or an overflow, fetch lost messages
         from Store."""
-        engine, confirmation = self._engine, self._engine.confirmation
+        engine, health, writer = self._engine, self._health, self._wiring.writer
+        backoff: Backoff | None = None
         while True:
             try:
                 batch = await self._wiring.transport.receive()
             except TransportError as error:
-                self._health.failed("receive", str(error))
-                await anyio.sleep(self._backoff.next_s())
+                health.failed("receive", str(error))
+                backoff = backoff or self._wiring.backoff()
+                await anyio.sleep(backoff.next_s())
                 continue
-            self._backoff.reset()
-            outage = self._health.succeeded("receive") is not None
+            backoff = None
+            outage = bool(health.failing) and health.succeeded("receive") is not None
             now_ms = self._driver.now_ms()
             for received in batch.messages:
                 arrival = await self._intake.take(received)
-                if confirmation.came_live(received.message_hash, arrival):
-                    self._health.succeeded("receive", "silence")
+                came = engine.confirmation.came_live(received.message_hash, arrival)
+                if came and health.failing:
+                    health.succeeded("receive", "silence")
             if outage or batch.gap:
                 engine.counters.outages += outage
                 engine.counters.gaps += bool(batch.gap)
                 self._driver.catch_up(self._last_look_ms)
             self._last_look_ms = now_ms
-            engine.listened(now_ms)
-            if self._wiring.writer is not None:
-                await self._wiring.writer.writable()
+            if writer is not None:
+                engine.listened(now_ms)
+                await writer.writable()

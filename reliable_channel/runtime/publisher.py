@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 import anyio
 from anyio.abc import TaskGroup
 
+from ..engine.backoff import Backoff
 from ..engine.outbox import CONCURRENCY, FRESH_NS, OF_APPLICATION, Item
 from ..sds.events import OutgoingKind
 from ..transport.base import Envelope, TransportError
@@ -42,7 +43,8 @@ class Publisher:
 
     async def run(self, tasks: TaskGroup) -> None:
         """Publish messages until cancelled. Further tasks start in the task group `tasks`."""
-        backoff, engine, to_send = self._wiring.backoff(), self._engine, self._driver.to_send
+        engine, to_send = self._engine, self._driver.to_send
+        backoff: Backoff | None = None
         while True:
             item = await self._next()
             if engine.outbox.queued or not to_send.waiting:
@@ -60,24 +62,26 @@ class Publisher:
                 self._health.failed("send", str(error))
                 self._engine.counters.publish_failures += 1
                 self._keep(item, envelope, tasks)
+                backoff = backoff or self._wiring.backoff()
                 await anyio.sleep(backoff.next_s())
             except BaseException:
                 self._engine.outbox.put_back(item)  # cancelled: it may not have gone out
                 raise
             else:
-                backoff.reset()
-                self._health.succeeded("send")
+                backoff = None
+                if self._health.failing:
+                    self._health.succeeded("send")
                 self._driver.published(item, published)
-                self._leave_hand(item)
+                self._awaited.discard(item)
 
     async def _next(self) -> Item:
         """Wait for the next message that may go out."""
         driver, engine = self._driver, self._engine
         outbox = engine.outbox
         while not outbox.queued or (item := engine.take(driver.now_ms())) is None:
-            if not len(outbox):
+            if driver.drained.waiting:
                 driver.drained.notify()
-            await self._more()
+            await driver.to_send.wait(None if engine.limit is None else self._epoch_left_s())
         if engine.has_news:
             driver.finish()
         if item.outgoing.kind in OF_APPLICATION:
@@ -98,8 +102,7 @@ class Publisher:
     def _leave_hand(self, item: Item) -> None:
         """Note that the transport has answered."""
         self._awaited.discard(item)
-        if (drained := self._driver.drained).waiting:
-            drained.notify()
+        self._driver.drained.notify()
 
     def _wake_another(self, tasks: TaskGroup) -> None:
         """See that there is a task for what waits, or comes meanwhile."""
@@ -110,18 +113,13 @@ class Publisher:
         elif self._engine.outbox.queued:
             to_send.notify_one()
 
-    async def _more(self) -> None:
-        """Wait for another message, or for the next epoch."""
-        driver = self._driver
-        if self._engine.limit is None:
-            await driver.to_send.wait()
-            return
-        now_ms = driver.now_ms()
+    def _epoch_left_s(self) -> float | None:
+        """Return the time (s) until the next epoch, or None if no message waits for it."""
+        now_ms = self._driver.now_ms()
         if (goes_at_ms := self._engine.sends_at_ms(now_ms)) is None:
-            await driver.to_send.wait()
-            return
-        driver.finish()
-        await driver.to_send.wait(max(0, goes_at_ms - now_ms) / 1000)
+            return None
+        self._driver.finish()
+        return max(0, goes_at_ms - now_ms) / 1000
 
     async def _save_budget(self) -> None:
         """See that what is spent outlives the process before the message goes."""

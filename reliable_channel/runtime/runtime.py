@@ -181,14 +181,14 @@ class Runtime:
             start(self._contents.run, self._driver, self._content_tried, name="opener")
         start(self._driver.run, name="timer")
         start(watch_nodes, self._transport, self._health, name="node_watch")
-        start(self._listen, tasks, name="listener")
+        start(self._listen, tasks, name="redelivery")
         self._log.opened(self._setup.content_topic, self._transport.nodes())
         if self._signing is not None and self._signing.warning is not None:
             self._log.warn(self._signing.warning, "unsigned")
 
     async def _listen(self, tasks: TaskGroup) -> None:
         """Emit what is unconfirmed from before a restart, so that nothing new overtakes it; then
-        listen and ask Store."""
+        start to listen and to ask Store."""
         if self._state is not None:
             now_ms = self._driver.now_ms()
             for number, step in enumerate(self.engine.redeliver(now_ms)):
@@ -201,7 +201,7 @@ class Runtime:
                 self._driver.catch_up(self._listen_from_ms)
             if self.options.confirm_interval_ms:
                 tasks.start_soon(self._store_client.confirm, name="reliable_channel.confirmation")
-        await self._listener.run()
+        tasks.start_soon(self._listener.run, name="reliable_channel.listener")
 
     async def drained(self) -> None:
         """Wait until the transport has accepted all messages of the application. No other messages
@@ -248,7 +248,6 @@ class Runtime:
         accepted = engine.accepted_before(idempotency_key)
         if accepted is None:
             segments = engine.split(payload)
-            engine.check_writable()
             if self._contents is None or not payload:
                 accepted = driver.send(payload, segments, idempotency_key)
             else:

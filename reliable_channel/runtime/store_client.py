@@ -49,7 +49,7 @@ class StoreClient:
             driver.finish()
             if queries.is_idle:
                 await driver.to_fetch.wait()
-            elif not queries.must_catch_up:
+            elif queries.catch_up_from_ms is None:
                 await driver.to_catch_up.wait(queries.tick_ms / 1000)
 
     async def confirm(self) -> None:

@@ -12,8 +12,7 @@ from .state_writer import StateWriter
 
 @dataclass(frozen=True, slots=True)
 class TaskContext:
-    """Driver, transport, health and state writer of a channel, as its tasks use them. engine,
-    transport and options."""
+    """Driver, transport, health and state writer of a channel, as its tasks use them."""
 
     driver: RealTimeDriver
     transport: Transport

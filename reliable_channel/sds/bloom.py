@@ -236,7 +236,8 @@ class RollingBloomFilter:
         self.parameters = parameters
         self.layout = parameters.layout_in(form)
         self.rollovers = 0
-        self._current, self._next = BloomFilter(self.layout), BloomFilter(self.layout)
+        self.sent, self._next = BloomFilter(self.layout), BloomFilter(self.layout)
+        """Filter that messages carry, which the next `insert` changes, and the filter after it."""
         self._count = 0
         for message_id in message_ids:
             self.insert(message_id)
@@ -249,22 +250,17 @@ class RollingBloomFilter:
         """Add a message id, and use the next filter when the capacity is reached."""
         capacity = self.parameters.capacity
         if self._count >= capacity:
-            self._current, self._next = self._next, BloomFilter(self.layout)
+            self.sent, self._next = self._next, BloomFilter(self.layout)
             self._count -= (capacity + 1) // 2
             self.rollovers += 1
         pair = self.layout.form.hash_pair(message_id)
-        self._current.add(pair)
+        self.sent.add(pair)
         if self._count >= (capacity + 1) // 2:
             self._next.add(pair)
         self._count += 1
 
     def __contains__(self, message_id: str) -> bool:
-        return message_id in self._current
-
-    @property
-    def words(self) -> bytearray:
-        """Words of the filter, which the next `insert` changes."""
-        return self._current.data
+        return message_id in self.sent
 
     def __bytes__(self) -> bytes:
-        return self.layout.form.write(self.parameters, bytes(self._current.data))
+        return self.layout.form.write(self.parameters, bytes(self.sent.data))

@@ -6,7 +6,7 @@ from collections import deque
 from .agenda import Slot
 from .events import MessageLost, MessageReceived
 from .log.entry import LogEntry
-from .message import HistoryEntry, MessageKind
+from .message import HistoryEntry
 from .references.incoming import ArrivedMessage, in_log_order
 from .state import ChannelState
 from .states import Trigger
@@ -36,7 +36,7 @@ class Delivery:
         while ready:
             arrived = ready.popleft()
             message_id = arrived.message.message_id
-            if arrived.message.kind is MessageKind.SYNC:
+            if not arrived.message.content:  # a sync message
                 state.referable_syncs.add(message_id)
             else:
                 self._log(arrived)

@@ -1,7 +1,7 @@
 """Functions that make message ids. The specification requires only that ids are unique."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, KeysView
+from collections.abc import Callable, Iterable
 from functools import cache
 from hashlib import sha256
 from typing import Any, Final
@@ -64,43 +64,31 @@ def is_proven(
 _UNNAMED = Table("", (("message_id", "TEXT"),))
 
 
-class RecentIds:
+class RecentIds(OrderedDict[str, None]):
     """Set of the ids that were added last. The oldest ids are evicted."""
+
+    # Not a dict: taking the first key of one is linear in the keys deleted before it.
 
     def __init__(
         self, limit: int, *, recorder: Recorder = NO_RECORDER, table: Table | None = None
     ) -> None:
+        super().__init__()
         self._limit = limit
-        # Not a dict: taking the first key of one is linear in the keys deleted before it.
-        self._ids: OrderedDict[str, None] = OrderedDict()
         self._recorder = recorder if table else NO_RECORDER
         self._table = table or _UNNAMED
 
-    def __contains__(self, message_id: str) -> bool:
-        return message_id in self._ids
-
-    def __len__(self) -> int:
-        return len(self._ids)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._ids)
-
-    def known(self, message_ids: KeysView[str]) -> set[str]:
-        """Return those of the given ids that are remembered."""
-        return message_ids & self._ids.keys()
-
     def add(self, message_id: str) -> None:
-        self._ids[message_id] = None
+        self[message_id] = None
         self._recorder.put(self._table, message_id)
-        if len(self._ids) > self._limit:
-            self._recorder.delete(self._table, self._ids.popitem(last=False)[0])
+        if len(self) > self._limit:
+            self._recorder.delete(self._table, self.popitem(last=False)[0])
 
     def discard(self, message_id: str) -> None:
         """Remove an id from the set, if it is there."""
-        if message_id in self._ids:
-            del self._ids[message_id]
+        if message_id in self:
+            del self[message_id]
             self._recorder.delete(self._table, message_id)
 
     def restore(self, rows: Iterable[Row]) -> None:
         """Restore the ids that were saved before a restart."""
-        self._ids = OrderedDict.fromkeys(str(row[0]) for row in rows)
+        self.update(dict.fromkeys(str(row[0]) for row in rows))

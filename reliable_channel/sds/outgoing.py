@@ -166,7 +166,7 @@ class OutgoingBuffer:
     def remove(self, message_ids: Iterable[str]) -> list[OutgoingEntry]:
         """Remove the given messages from the buffer, and return the removed entries."""
         entries = self.entries
-        removed = [entries.pop(i) for i in filter(entries.__contains__, message_ids)]
+        removed = list(map(entries.pop, filter(entries.__contains__, message_ids)))
         for entry in removed if self._recorder.records else ():
             self._recorder.delete(OUTGOING, entry.message_id)
             self._recorder.delete(OUTGOING_PROGRESS, entry.message_id)

@@ -91,8 +91,10 @@ class Receiver:
         Invalid bytes raise no error. A refused message becomes a `MessageRejected` event.
         """
         state = self._state
-        profile = self._dialect_of(data)
-        if profile is None:
+        for profile in self._listen_to:
+            if profile.codec.recognises(data):
+                break
+        else:
             names = ", ".join(profile.name for profile in self._listen_to)
             return self._reject(RejectionReason.OTHER_DIALECT, f"this participant takes {names}")
         try:
@@ -123,12 +125,6 @@ class Receiver:
         arrived = ArrivedMessage(message, data, retrieval_hint)
         return self._receive_reliable(arrived, profile, now_ms, sent_at_ns)
 
-    def _dialect_of(self, data: bytes) -> WireProfile | None:
-        for profile in self._listen_to:
-            if profile.codec.recognises(data):
-                return profile
-        return None
-
     def _decoded(self, profile: WireProfile, data: bytes) -> Message:
         codec = profile.codec
         is_long = len(data) > LONG_BYTES
@@ -157,7 +153,7 @@ class Receiver:
         ):
             return self._reject(RejectionReason.EXCESSIVE_REFERENCES, too_much, message)
         self._review(message, profile, sent_at_ns, now_ms)
-        if message.kind is MessageKind.SYNC:
+        if not message.content:
             return self._receive_sync(arrived, unknown, profile, now_ms)
         known = state.log.get(message_id)
         if known is not None or message_id in state.incoming_buffer.parked:
@@ -166,11 +162,12 @@ class Receiver:
             self._forget_forged(message_id)
         missing_for_ms = state.incoming_buffer.missing_for_ms(message_id, now_ms)
         state.repair_requests.remove(message_id)
-        if state.joining.is_unwanted(lamport):
+        if lamport < state.joining.wanted_from:
             self._delivery.pass_over(message_id)
             return Arrival(Outcome.UNWANTED, message_id)
         is_presumed = message_id in state.joining.presumed
-        state.joining.arrived(message_id)
+        if is_presumed:
+            state.joining.arrived(message_id)
         if state.log.is_below_horizon(lamport, message_id):
             detail = f"the log keeps its newest {len(state.log)} messages and this is older"
             if missing_for_ms is not None or state.incoming_buffer.waits_for(message_id):

@@ -217,10 +217,13 @@ class Sender:
         entry = state.outgoing_buffer.entries.get(message_id)
         if entry is not None and isinstance(entry.data, bytes):
             return entry.data, False
-        try:
-            fixed, history = self._parts(draft)
-        except CodecError:  # an earlier version wrote more than this one reads
-            return bytes(draft), False
+        if isinstance(draft, Draft):
+            fixed, history = draft.message, draft.history
+        else:
+            try:
+                fixed, history = self._decoded(draft)
+            except CodecError:  # an earlier version wrote more than this one reads
+                return bytes(draft), False
         due, has_filters = self._requests(now_ms), self._has_filters
         # `send` left room for the filter, unless the options were others then.
         for requests, has_filter in ((due, has_filters), ((), has_filters), ((), False)):
@@ -265,35 +268,29 @@ class Sender:
         return lamport or 0, entry.message_id
 
     def _draft(self, message_id: str, lamport: int, content: bytes, now_ms: int) -> Draft:
-        """Fix what is to be fixed of a message."""
+        """Fix what is to be fixed of a message, signed in a channel with signatures."""
         state = self._state
         message = Message(state.sender_id, message_id, state.channel_id, lamport, content=content)
         history = state.causal_tail.encoded()
-        draft = self._made(message, history)
-        length = len(draft) + (self._filter_bytes if self._has_filters else 0)
+        if self._signing is None:
+            signature, fixed = b"", state.profile.codec.assemble(message, b"")
+            size_bytes = len(fixed) + history.end - history.start
+        else:
+            data = self._assembled(message, history)
+            signature = self._signing.sign(signed_text(data))
+            size_bytes = len(with_signature(data, signature) if signature else data)
+        draft = Draft(self, message_id, message, history, signature, size_bytes)
+        length = draft.size_bytes + (self._filter_bytes if self._has_filters else 0)
         if length > state.options.max_message_bytes:
             raise self._too_long(content, length, hint=LONGER)
         return draft
 
-    def _made(self, message: Message, history: History) -> Draft:
-        """Return a draft, signed in a channel with signatures."""
-        if self._signing is None:
-            fixed = self._state.profile.codec.assemble(message, b"")
-            length = len(fixed) + history.end - history.start
-            return Draft(self, message.message_id, message, history, b"", length)
-        data = self._assembled(message, history)
-        signature = self._signing.sign(signed_text(data))
-        length = len(with_signature(data, signature) if signature else data)
-        return Draft(self, message.message_id, message, history, signature, length)
-
-    def _parts(self, draft: Draft | SavedDraft) -> tuple[Message, History]:
-        """Return the fixed part of a message, and its causal history.
+    def _decoded(self, draft: SavedDraft) -> tuple[Message, History]:
+        """Return the fixed part of a saved message, and its causal history.
 
         Raises:
-            CodecError: a saved message cannot be read.
+            CodecError: the message cannot be read.
         """
-        if isinstance(draft, Draft):
-            return draft.message, draft.history
         codec = self._state.profile.codec
         message = codec.decode(draft.data)
         logged = self._state.log.entries.get(message.message_id)
@@ -318,7 +315,7 @@ class Sender:
         """Encode a message with its history, and with the given or current filter."""
         state, current = self._state, self._state.bloom_filter
         if self._spec is not None:  # history and filter, nearly all bytes, are copied once
-            words = (bloom_filter or current.words) if has_filter else None
+            words = (bloom_filter or current.sent.data) if has_filter else None
             return self._spec.assemble(message, history.view, words)
         if has_filter:
             message = replace(message, bloom_filter=bloom_filter or bytes(current))

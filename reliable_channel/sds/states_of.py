@@ -27,8 +27,7 @@ class StatesOf:
     ) -> None:
         self.log, self.buffer, self.joining = log, buffer, joining
         self.referable_syncs = referable_syncs
-        self._by_reference: tuple[tuple[State, dict[str, Any] | RecentIds | QueuedReferences], ...]
-        self._by_reference = (
+        self._by_reference: tuple[tuple[State, dict[str, Any] | QueuedReferences], ...] = (
             (State.DELIVERED, referable_syncs),
             (State.PARKED, buffer.parked),
             (State.MISSING, buffer.missing),

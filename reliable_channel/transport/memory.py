@@ -18,6 +18,7 @@ from .settings import WakuSettings
 PAGE_SIZE: Final = 100
 STORE_LIMIT_BYTES: Final = 32 * 1024 * 1024
 """Maximum size of the payloads in a network's Store (bytes). The oldest messages are evicted."""
+AWAY: Final = "the network is away"
 BEHIND: Final = 32
 """Number of a participant's unread messages from which a publisher waits for one event loop
 turn."""
@@ -43,11 +44,6 @@ class MemoryNetwork:
         """Return a transport for a new participant of this network."""
         return MemoryTransport(self, url)
 
-    def check(self, error: type[TransportError] = TransportError) -> None:
-        """Raise the given error if the network is set to be away."""
-        if self.away:
-            raise error("the network is away")
-
     def broadcast(self, envelope: Envelope) -> bool:
         """Deliver an envelope to all participants, the sender included, and store it. Return True
         if a participant has many unread messages."""
@@ -59,7 +55,13 @@ class MemoryNetwork:
             envelope.meta,
         )
         if not envelope.ephemeral and envelope.message_hash not in self.store:
-            self._keep(live)
+            self.store[live.message_hash] = live
+            self._stored.append(live)
+            self._stored_bytes += len(live.payload)
+        while self._stored_bytes > STORE_LIMIT_BYTES:
+            oldest = self._stored.popleft()
+            self._stored_bytes -= len(oldest.payload)
+            self.store.pop(oldest.message_hash, None)
         is_behind = False
         for transport in self._transports:
             is_behind |= transport.arrive(live) >= BEHIND
@@ -88,15 +90,6 @@ class MemoryNetwork:
         if transport in self._transports:
             self._transports.remove(transport)
 
-    def _keep(self, stored: Received) -> None:
-        self.store[stored.message_hash] = stored
-        self._stored.append(stored)
-        self._stored_bytes += len(stored.payload)
-        while self._stored_bytes > STORE_LIMIT_BYTES:
-            oldest = self._stored.popleft()
-            self._stored_bytes -= len(oldest.payload)
-            self.store.pop(oldest.message_hash, None)
-
 
 def _from_store(message: Received) -> Received:
     return replace(message, source=Source.STORE)
@@ -113,7 +106,8 @@ class MemoryTransport(BaseTransport):
 
     async def open(self) -> None:
         """Join the network of the participant."""
-        self._network.check()
+        if self._network.away:
+            raise TransportError(AWAY)
         self._network.join(self)
 
     async def aclose(self) -> None:
@@ -132,7 +126,8 @@ class MemoryTransport(BaseTransport):
     async def publish(self, envelope: Envelope) -> None:
         """Broadcast an envelope to all participants. If a participant has many unread messages,
         wait for one turn of the event loop."""
-        self._network.check()
+        if self._network.away:
+            raise TransportError(AWAY)
         if self._network.broadcast(envelope):
             await anyio.lowlevel.checkpoint()
 
@@ -140,7 +135,8 @@ class MemoryTransport(BaseTransport):
         """Wait for messages of the memory network."""
         while not self._arrived:
             await self._came.wait()
-        self._network.check()
+        if self._network.away:
+            raise TransportError(AWAY)
         arrived = list(self._arrived)
         self._arrived.clear()
         return Batch(arrived)
@@ -148,14 +144,16 @@ class MemoryTransport(BaseTransport):
     async def by_hash(self, hashes: Sequence[bytes]) -> list[Received]:
         """Fetch messages by hash from the Store of the memory network."""
         await anyio.lowlevel.checkpoint()
-        self._network.check(StoreUnavailable)
+        if self._network.away:
+            raise StoreUnavailable(AWAY)
         store = self._network.store
         return [_from_store(store[h]) for h in hashes if h in store]
 
     async def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
         """Fetch messages by time from the Store of the memory network."""
         await anyio.lowlevel.checkpoint()
-        self._network.check(StoreUnavailable)
+        if self._network.away:
+            raise StoreUnavailable(AWAY)
         found = sorted(
             (m for m in self._network.store.values() if start_ns <= m.timestamp_ns <= end_ns),
             key=lambda m: (m.timestamp_ns, m.message_hash),

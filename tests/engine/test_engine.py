@@ -36,6 +36,7 @@ from reliable_channel.options import Limits, RateLimitOptions
 from reliable_channel.runtime.runtime import DAMAGE
 from reliable_channel.sds import SdsProtocol
 from reliable_channel.sds.events import Outgoing, OutgoingKind
+from reliable_channel.sds.receiving import Outcome
 from reliable_channel.segmentation import LAYOUTS
 from reliable_channel.segmentation.segment import Segment
 from reliable_channel.state import Identity, MemoryStateStore, StateUnavailable
@@ -62,11 +63,11 @@ def test_an_own_message_that_comes_back_is_counted_and_not_read() -> None:
     alice.send(b"hello")
     (sent,) = alice.publish()
     message_hash = hash_of(sent.data)
-    assert not bob.engine.is_echo(message_hash)
-    assert not alice.engine.was_handled(message_hash)
-    assert alice.engine.is_echo(message_hash)
-    assert alice.engine.was_handled(message_hash)
-    assert alice.engine.counters.received_live == 1
+    assert bob.engine.repeated(message_hash, is_live=True) is None
+    assert alice.engine.repeated(message_hash, is_live=False) is None
+    assert alice.engine.repeated(message_hash, is_live=True) is Outcome.OWN
+    assert alice.engine.repeated(message_hash, is_live=False) is Outcome.DUPLICATE
+    assert alice.engine.counters.received_live == alice.engine.counters.repeated == 1
     assert alice.engine.sds_statistics().counters.own_echoes == 1
     assert alice.engine.core.statistics().counters.own_echoes == 0
 
@@ -295,7 +296,7 @@ def test_a_journal_is_told_what_enters_the_log() -> None:
     sent = alice.publish()
     for each in sent:
         bob.receive(each.data)
-        assert not alice.engine.is_echo(hash_of(each.data))  # it is to be read
+        assert alice.engine.repeated(hash_of(each.data), is_live=True) is None  # it is to be read
     first, second = accepted.message_ids
     own, others = alice.of(Logged), bob.of(Logged)
     assert [(e.message_id, e.position, e.first_segment_id) for e in own] == [
@@ -491,7 +492,7 @@ def test_a_message_that_cannot_be_written_is_withdrawn_and_its_key_is_free() -> 
     assert alice.engine.accepted_before("key") is None
     assert len(alice.of(StateDegraded)) == 1
     with pytest.raises(StateUnavailable, match="nothing was sent"):
-        alice.engine.check_writable()
+        alice.engine.split(b"more")
 
 
 def test_a_message_that_waited_behind_a_failed_write_is_not_sent_after_a_restart() -> None:

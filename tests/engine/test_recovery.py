@@ -42,7 +42,7 @@ class Bob:
     def receive(self, data: bytes, now_ms: int = NOW_MS, *, from_store: bool = False) -> None:
         arrival = self.core.receive(data, now_ms)
         self.repairs.received(arrival, len(data), now_ms, from_store=from_store)
-        self.repairs.step(now_ms)
+        self.repairs.notice(self.core.wanted(), now_ms)
 
     def saw(self, now_ms: int) -> None:
         """The core asked for `u`."""
@@ -58,9 +58,9 @@ def test_others_are_asked_when_the_policy_says_and_not_before() -> None:
     bob = Bob()
     bob.receive(forge("m", after=["u"]))
     assert bob.agenda.next_ms == NOW_MS + WAIT_MS
-    bob.repairs.step(NOW_MS + WAIT_MS - 1)
+    bob.repairs.on_deadline(NOW_MS + WAIT_MS - 1)
     assert not bob.core.repair_requests.planned()
-    bob.repairs.step(NOW_MS + WAIT_MS)
+    bob.repairs.on_deadline(NOW_MS + WAIT_MS)
     assert bob.core.repair_requests.planned().keys() == {"u"}
     assert next_ms(bob.agenda) is None
 
@@ -68,7 +68,7 @@ def test_others_are_asked_when_the_policy_says_and_not_before() -> None:
 def test_whose_time_is_over_is_asked_for_at_once() -> None:
     bob = Bob()
     bob.receive(forge("m", after=["u"]))
-    bob.repairs.step(NOW_MS + WAIT_MS)
+    bob.repairs.on_deadline(NOW_MS + WAIT_MS)
     bob.core.repair_requests.remove("u")
     bob.receive(forge("n", sender="nick", after=["u"]), NOW_MS + WAIT_MS)
     assert bob.core.repair_requests.planned().keys() == {"u"}
@@ -81,7 +81,7 @@ def test_others_are_asked_after_a_look_if_the_policy_says_so_then() -> None:
     assert next_ms(bob.agenda) is None
     bob.last_shown(NOW_MS)
     assert bob.agenda.next_ms == NOW_MS + WAIT_MS
-    bob.repairs.step(NOW_MS + WAIT_MS)
+    bob.repairs.on_deadline(NOW_MS + WAIT_MS)
     assert bob.core.repair_requests.planned().keys() == {"u"}
     bob.last_shown(NOW_MS + WAIT_MS)
     assert next_ms(bob.agenda) is None  # asked once; the core does the rest
@@ -92,7 +92,7 @@ def test_nobody_is_asked_for_what_came_meanwhile() -> None:
     bob.receive(forge("m", after=["u"]))
     bob.receive(forge("u"))
     assert next_ms(bob.agenda) is None
-    bob.repairs.step(NOW_MS + WAIT_MS)
+    bob.repairs.on_deadline(NOW_MS + WAIT_MS)
     assert not bob.core.repair_requests.planned()
 
 
@@ -199,7 +199,7 @@ def test_plans_are_made_for_what_is_missing_now_and_others_dropped() -> None:
     bob.core.receive(forge("u"), NOW_MS)  # as a look into Store found it
     (left,) = bob.repairs.plans(NOW_MS)
     assert left is before[1]
-    bob.repairs.step(NOW_MS + WAIT_MS)
+    bob.repairs.on_deadline(NOW_MS + WAIT_MS)
     assert bob.core.repair_requests.planned().keys() == {"v"}
 
 
@@ -225,11 +225,11 @@ def test_a_policy_may_put_off_or_call_off_what_it_had_planned() -> None:
     bob.receive(forge("m", after=["u"]))
     bob.repairs.tried(bob.repairs.plans(NOW_MS), (), NOW_MS)
     assert bob.agenda.next_ms == NOW_MS + 2 * WAIT_MS
-    bob.repairs.step(NOW_MS + WAIT_MS)
+    bob.repairs.on_deadline(NOW_MS + WAIT_MS)
     assert not bob.core.repair_requests.planned()
     bob.repairs.tried(bob.repairs.plans(NOW_MS), (), NOW_MS)
     assert next_ms(bob.agenda) is None
-    bob.repairs.step(NOW_MS + 2 * WAIT_MS)
+    bob.repairs.on_deadline(NOW_MS + 2 * WAIT_MS)
     assert not bob.core.repair_requests.planned()
 
 

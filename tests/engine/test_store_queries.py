@@ -59,7 +59,7 @@ def lookback(step: int, now_ms: int) -> ByTime:
 def test_nothing_missing_nothing_asked() -> None:
     bob = Bob("hint")
     bob.core.receive(forge("u"), NOW_MS)
-    assert bob.queries.is_idle and not bob.queries.must_catch_up
+    assert bob.queries.is_idle and bob.queries.catch_up_from_ms is None
     assert bob.queries.next(NOW_MS) is None
 
 
@@ -67,10 +67,10 @@ def test_all_since_the_earliest_time_is_fetched_once() -> None:
     bob = Bob("hint", hint=None)
     for since_ms in (NOW_MS - 5, NOW_MS - 9, NOW_MS - 7):
         bob.queries.catch_up(since_ms)
-    assert bob.queries.must_catch_up and not bob.queries.is_idle
+    assert bob.queries.catch_up_from_ms is not None and not bob.queries.is_idle
     assert bob.queries.next(NOW_MS) == ByTime(NOW_MS - 9 - SKEW_MS, NOW_MS + SKEW_MS)
     assert bob.queries.next(NOW_MS) is None
-    assert not bob.queries.must_catch_up
+    assert bob.queries.catch_up_from_ms is None
 
 
 def test_a_fetch_that_failed_is_made_again_in_the_next_round_and_the_other_look_is_made() -> None:
@@ -78,7 +78,7 @@ def test_a_fetch_that_failed_is_made_again_in_the_next_round_and_the_other_look_
     bob.queries.catch_up(NOW_MS - 9)
     bob.queries.next(NOW_MS)
     bob.queries.failed(NOW_MS)
-    assert bob.queries.must_catch_up
+    assert bob.queries.catch_up_from_ms is not None
     assert bob.queries.next(NOW_MS) == ByHash((HINT,))
     assert bob.queries.next(NOW_MS) is None
     assert bob.queries.next(NOW_MS) == ByTime(NOW_MS - 9 - SKEW_MS, NOW_MS + SKEW_MS)
@@ -149,7 +149,7 @@ class Newcomer(Bob):
         data = forge(name, after=[HistoryEntry(after, after.encode().ljust(32), "alice")])
         arrival = self.core.receive(data, now_ms)
         self.repairs.received(arrival, len(data), now_ms, from_store=from_store)
-        self.repairs.step(now_ms)
+        self.repairs.notice(self.core.wanted(), now_ms)
 
 
 def hashes(query: object) -> list[str]:

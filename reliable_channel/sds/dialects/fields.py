@@ -65,24 +65,12 @@ def first_field(data: bytes, tag: int) -> tuple[int, int] | None:
             elif found & 7 == _VARINT and found < 0x80:
                 at += 2
                 if value > 0x7F:
-                    at = _end_of_number(data, at)
+                    _, at = varint(data, at - 1)
             else:
                 break
     except IndexError:
         pass
     return None
-
-
-def _end_of_number(data: bytes, at: int) -> int:
-    """The end of a number whose second byte is at a place.
-
-    Raises:
-        IndexError: the data end before it does.
-    """
-    for end in range(at, at + 9):
-        if data[end] < 0x80:
-            return end + 1
-    raise IndexError("a number in the message has more than 10 bytes")
 
 
 def leading_values(data: bytes, tag: int, most: int) -> tuple[bytes, ...]:
@@ -143,7 +131,7 @@ def _cleaned(data: bytes, nested: Collection[int], allowed: Iterator[int]) -> by
         if field.number in nested and field.wire_type == _LENGTH_DELIMITED:
             # Field numbers of entries have a tag of one byte.
             value = _cleaned(data[field.value_start : field.end], (), allowed)
-            kept += data[field.start : field.start + 1] + written(len(value)) + value
+            kept += data[field.start : field.start + 1] + VARINTS[len(value)] + value
         elif data[field.start] > _LAST_TAG_OF_FIELD_0:
             kept += data[field.start : field.end]
     return bytes(kept)
@@ -197,16 +185,16 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
     raise IndexError("a number in the message has more than 10 bytes")
 
 
-def written(number: int) -> bytes:
-    """Return a number as a varint."""
-    if number < 0x80:
-        return _ONE_BYTE[number]
-    written = bytearray()
-    while number > 0x7F:
-        written.append(number & 0x7F | 0x80)
-        number >>= 7
-    written.append(number)
-    return bytes(written)
+class _Varints(dict[int, bytes]):
+    """Varints by their number. Those of one byte are kept, because most lengths have one."""
+
+    def __missing__(self, number: int) -> bytes:
+        written = bytearray()
+        while number > 0x7F:
+            written.append(number & 0x7F | 0x80)
+            number >>= 7
+        written.append(number)
+        return bytes(written)
 
 
-_ONE_BYTE: Final = tuple(bytes([number]) for number in range(0x80))
+VARINTS: Final = _Varints({number: bytes([number]) for number in range(0x80)})

@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError
 from ..bloom import BloomFilterError, BloomForm, BloomLayout, BloomParameters
 from ..bloom_hash import HashPair
 from . import nim_sds_pb2
-from .fields import parsed, written
+from .fields import VARINTS, parsed
 from .nim_strings import magnitude, string_hash
 
 _WORDS_TAG: Final = bytes([nim_sds_pb2.BloomFilter.WORDS_FIELD_NUMBER << 3 | 2])
@@ -38,7 +38,7 @@ class NimBloomForm:
             hash_count=parameters.hash_count,
             bit_count=parameters.bit_count,
         )
-        return b"".join((_WORDS_TAG, written(len(words)), words, rest.SerializeToString()))
+        return b"".join((_WORDS_TAG, VARINTS[len(words)], words, rest.SerializeToString()))
 
     def read(self, field: bytes, parameters: BloomParameters) -> tuple[BloomLayout, bytes]:
         """Return the layout and the words that a received filter contains.

@@ -15,7 +15,7 @@ from ..log.root import FINGERPRINT_BYTES, ListedIds, LogRoot, Reconciling
 from ..message import HistoryEntry, LazyHistory, Message
 from . import sds_pb2
 from .codec import MAX_MESSAGE_BYTES, CodecError, KnownEntries, check_counts, check_ids
-from .fields import field_2_is_varint, first_field, varint, written
+from .fields import VARINTS, field_2_is_varint, first_field, varint
 
 _MESSAGE_ID: Final = attrgetter("message_id")
 _CAUSAL_ENTRY_TAG: Final = b"\x5a"  # field 11, and so on
@@ -25,8 +25,24 @@ _CONTENT_TAG: Final = b"\xa2\x01"
 MAX_LAMPORT_TIMESTAMP: Final = 2**64 - 1
 
 
+def _encoded(entry: HistoryEntry, tag: bytes = _CAUSAL_ENTRY_TAG) -> bytes:
+    """One reference, as protobuf writes it, in less time."""
+    message_id, hint, sender_id = entry.message_id.encode(), entry.retrieval_hint, entry.sender_id
+    pieces = [b"\n", VARINTS[len(message_id)], message_id] if message_id else []
+    if hint is not None:
+        pieces += (b"\x12", VARINTS[len(hint)], hint)
+    if sender_id is not None:
+        sender = sender_id.encode()
+        pieces += (b"\x1a", VARINTS[len(sender)], sender)
+    value = b"".join(pieces)
+    return b"".join((tag, VARINTS[len(value)], value))
+
+
 class SpecCodec:
     """Stateless encoder and decoder of messages in the `spec` dialect."""
+
+    encode_causal_entry = staticmethod(_encoded)
+    """Encode one entry of a causal history, with its tag and length."""
 
     def recognises(self, data: bytes) -> bool:
         """Return True if field 2 of the message is absent or not a number."""
@@ -125,17 +141,14 @@ class SpecCodec:
         if words is None:
             words = message.bloom_filter
         if words is not None:
-            pieces += (_FILTER_TAG, written(len(words)), words)
-        pieces += [_encoded(_REQUEST_TAG, entry) for entry in message.repair_request]
+            pieces += (_FILTER_TAG, VARINTS[len(words)], words)
+        for entry in message.repair_request:
+            pieces.append(_encoded(entry, _REQUEST_TAG))
         if (content := message.content) is not None:
-            pieces += (_CONTENT_TAG, written(len(content)), content)
+            pieces += (_CONTENT_TAG, VARINTS[len(content)], content)
         if message.log_root or message.reconciling or message.signature is not None:
             pieces.append(_extensions(message))
         return b"".join(pieces)
-
-    def encode_causal_entry(self, entry: HistoryEntry) -> bytes:
-        """Encode one entry of a causal history, with its tag and length."""
-        return _encoded(_CAUSAL_ENTRY_TAG, entry)
 
 
 def _check_length(data: bytes) -> None:
@@ -210,16 +223,3 @@ def _extensions(message: Message) -> bytes:
         reconciling=None if reconciling is None else _raw_reconciling(reconciling),
         signature=message.signature,
     ).SerializeToString()
-
-
-def _encoded(tag: bytes, entry: HistoryEntry) -> bytes:
-    """One reference, as protobuf writes it, in less time."""
-    message_id, hint, sender_id = entry.message_id.encode(), entry.retrieval_hint, entry.sender_id
-    pieces = [b"\n", written(len(message_id)), message_id] if message_id else []
-    if hint is not None:
-        pieces += (b"\x12", written(len(hint)), hint)
-    if sender_id is not None:
-        sender = sender_id.encode()
-        pieces += (b"\x1a", written(len(sender)), sender)
-    value = b"".join(pieces)
-    return b"".join((tag, written(len(value)), value))

@@ -99,7 +99,8 @@ class CausalTail:
         keep, base = bisect_left(self._keys, touched), self._starts[0]
         del self._keys[keep:], self._ids[keep:], self._starts[keep + 1 :]
         entries = log.since(touched, size)
-        if len(entries) == size or keep + len(entries) < min(size, len(log)):
+        kept = keep + len(entries)
+        if len(entries) == size or (kept < size and kept < len(log)):
             gone, entries = keep, log.last(size)
         else:
             gone = keep - size - SPARE if keep > size + 2 * SPARE else 0

@@ -46,10 +46,6 @@ class Joining:
         self._recorder.put(CHANNEL, "wanted_from", wanted_from)
         self._recorder.put(CHANNEL, "presume_until_ms", presume_until_ms)
 
-    def is_unwanted(self, lamport_timestamp: int) -> bool:
-        """Return True if a message is older than the messages that the participant wants."""
-        return lamport_timestamp < self.wanted_from
-
     def presumes(self, now_ms: int) -> bool:
         """Return True if unknown references now count as references to messages before the join."""
         return now_ms < self._presume_until_ms
@@ -59,7 +55,7 @@ class Joining:
 
     def known(self, message_ids: KeysView[str]) -> set[str]:
         """Return those of the given ids that count as messages before the join."""
-        return message_ids & self.presumed.keys() | self.historic.known(message_ids)
+        return message_ids & self.presumed.keys() | message_ids & self.historic.keys()
 
     def is_earlier(self, entry: HistoryEntry, now_ms: int) -> bool:
         """Return True if no message needs to wait for a reference. While the participant joins, no

@@ -14,7 +14,7 @@ class RepairCache:
     is limited.
 
     Args:
-        evicted: called with the id of each message that leaves.
+        evicted: called with the id of each saved message that leaves.
     """
 
     def __init__(
@@ -96,8 +96,8 @@ class RepairCache:
         while self.size_bytes > self._limit_bytes:
             evicted_id, evicted = self._messages.popitem(last=False)
             self.size_bytes -= len(evicted)
-            self._evicted(evicted_id)
             if self._is_recorded:
+                self._evicted(evicted_id)
                 self._kept.evicted(evicted_id)
 
     def _evict(self, message_id: str) -> None:

@@ -21,7 +21,7 @@ def test_a_join_outlives_a_restart() -> None:
 
 def test_what_is_older_than_the_join_is_not_wanted() -> None:
     made = joining()
-    assert [made.is_unwanted(timestamp) for timestamp in (49, 50)] == [True, False]
+    assert made.wanted_from == 50
 
 
 def test_references_are_presumed_earlier_for_a_while() -> None:
@@ -82,6 +82,6 @@ def test_it_goes_on_after_a_restart() -> None:
     rows = [MissingEntry(HistoryEntry(name), since).row for name, since in (("b", 7), ("a", 3))]
     made = Joining(10)
     made.restore(50, 1_000, {PRESUMED.name: rows})
-    assert made.is_unwanted(49)
+    assert made.wanted_from == 50
     assert made.presumes(999) and not made.presumes(1_000)
     assert list(made.presumed) == ["a", "b"]

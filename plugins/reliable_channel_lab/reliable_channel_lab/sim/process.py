@@ -64,7 +64,6 @@ class Process(Generic[C]):
         accepted = engine.accepted_before(key)
         if accepted is None:
             segments = engine.split(payload)
-            engine.check_writable()
             accepted = driver.send(payload, segments, key)
         driver.when_written(self._answer, answer, accepted)
 

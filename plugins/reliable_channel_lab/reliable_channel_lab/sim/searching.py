@@ -59,7 +59,7 @@ class Searcher:
                     driver.take(found, from_store=True)
                 backoff.reset()
             driver.finish()
-            if not queries.must_catch_up:
+            if queries.catch_up_from_ms is None:
                 yield queries.tick_ms
         self.is_busy = False
 
