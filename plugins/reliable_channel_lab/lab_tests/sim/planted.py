@@ -47,7 +47,7 @@ def filter_not_rolled() -> AbstractContextManager[Any]:
     """The bloom filter takes any id, as js-waku's does."""
 
     def insert(self: RollingBloomFilter, message_id: str) -> None:
-        self._current.insert(message_id)
+        self.sent.insert(message_id)
         self._count = min(self._count + 1, self.parameters.capacity)
 
     return patch.object(RollingBloomFilter, "insert", insert)
