@@ -111,26 +111,23 @@ class EventStream:
         """Return the number of events that the slowest reader has not read."""
         return max((self._end[0] - reader.place[0] for reader in self._readers), default=0)
 
-    def take(self, reader: "EventReader") -> AnyEvent | None:
-        """Return the next event of a reader, or None if the buffer does not have it."""
-        place = reader.place[0] - self._start[0]
-        if not 0 <= place < len(self._buffer):
-            return None
-        event, reader.place, _ = self._buffer[place]
-        if reader.claims and reader.place > self._unread:
-            self._unread = reader.place
-        return event
-
     async def next(self, reader: "EventReader") -> AnyEvent:
-        """Wait for the next event of a reader, which `take` did not have, and return it.
+        """Wait for the next event of a reader, and return it.
 
         Raises:
             StopAsyncIteration: the reader was closed, or the channel was and all is read.
         """
         while True:
-            if reader.place[0] < self._start[0]:
+            place = reader.place[0] - self._start[0]
+            if place < 0:
                 await anyio.lowlevel.checkpoint()  # a long way to catch up, perhaps from disk
-                event = self._from_backlog(reader) or self.take(reader)
+                if (kept := self._from_backlog(reader)) is not None:
+                    return kept
+            elif place < len(self._buffer):
+                event, reader.place, _ = self._buffer[place]
+                if reader.claims and reader.place > self._unread:
+                    self._unread = reader.place
+                return event
             else:
                 reader.is_slow = False
                 if self._closed or reader.is_closed:
@@ -139,17 +136,10 @@ class EventStream:
                 if is_large or self._backlog.kept:
                     self._trim()
                 await self._changed.wait()
-                event = self.take(reader)
-            if event is not None:
-                return event
 
     def _join(self, reader: "EventReader") -> "EventReader":
         self._readers.add(reader)
         return reader
-
-    def _claim(self, reader: "EventReader") -> None:
-        if reader.claims and reader.place > self._unread:
-            self._unread = reader.place
 
     def _from_backlog(self, reader: "EventReader") -> AnyEvent | None:
         """The next event of a reader behind the buffer; None where the buffer has it."""
@@ -167,7 +157,8 @@ class EventStream:
         if reader.missed:
             event = EventsMissed(reader.missed, reader.missed_lasting)
             reader.missed = reader.missed_lasting = 0
-        self._claim(reader)
+        if reader.claims and reader.place > self._unread:
+            self._unread = reader.place
         return event
 
     def _account(self, reader: "EventReader") -> int:
@@ -257,8 +248,7 @@ class EventReader(AsyncIterator[AnyEvent]):
             self._given = None
         if self.is_closed:
             raise StopAsyncIteration
-        if (event := self._stream.take(self)) is None:
-            event = await self._stream.next(self)
+        event = await self._stream.next(self)
         if self._confirm:
             self._given = event
         return event
