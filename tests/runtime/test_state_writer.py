@@ -21,6 +21,8 @@ from tests.channel.world import Spy, listening, make_channel
 
 pytestmark = pytest.mark.anyio
 
+NEVER_NS = 10**18
+
 
 class SlowDisk(SqliteStateStore):
     """A file whose writes wait until they may."""
@@ -43,6 +45,12 @@ class SlowDisk(SqliteStateStore):
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"  # virtual time does not wait for threads
+
+
+@pytest.fixture(autouse=True)
+def no_write_is_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However busy the machine is."""
+    monkeypatch.setattr(state_writer, "SLOW_NS", NEVER_NS)
 
 
 async def until(condition: Callable[[], bool]) -> None:
@@ -181,7 +189,7 @@ async def test_after_a_slow_write_the_next_one_is_in_the_thread(
         monkeypatch.setattr(state_writer, "SLOW_NS", -1)  # the next one counts as slow
         await writers()
         assert threading.current_thread() not in await writers()
-        monkeypatch.undo()
+        monkeypatch.setattr(state_writer, "SLOW_NS", NEVER_NS)
         await writers()
         assert await writers() == {threading.current_thread()}
 
