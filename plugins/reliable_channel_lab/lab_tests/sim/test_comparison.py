@@ -2,11 +2,13 @@
 
 import json
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -14,6 +16,7 @@ import pytest
 from reliable_channel.engine.sync_core import CoreContext, SyncCore
 from reliable_channel_lab.commands.simulate import simulate
 from reliable_channel_lab.sim.comparison import (
+    ALL_VARIANTS,
     CONTROL,
     SCENARIOS,
     VARIANTS,
@@ -23,6 +26,7 @@ from reliable_channel_lab.sim.comparison import (
     full,
     maker,
     run_cell,
+    workload,
 )
 from reliable_channel_lab.sim.figures import from_csv, over_seeds, row, to_csv, to_json_line
 from reliable_channel_lab.sim.measures import Measures, percentile
@@ -134,6 +138,47 @@ def test_a_copy_has_its_fate_whatever_else_is_said() -> None:
     assert lost(0.0) == set() < lost(0.1) < lost(0.4)  # more loss loses more of the same
     assert 20 <= len(lost(0.2)) <= 40  # of 150
     assert STORE not in {receiver for receiver, _ in lost(0.4)}
+
+
+class Metered(EqualNetwork):
+    """Counts the bytes that each participant broadcasts."""
+
+    def __init__(self, timeline: Timeline, conditions: Conditions, seed: int) -> None:
+        super().__init__(timeline, conditions, seed)
+        self.sent = Counter[int]()
+
+    def broadcast(self, sender: int, sent: Packet) -> None:
+        self.sent[sender] += len(sent.data)
+        super().broadcast(sender, sent)
+
+
+def mixed(tuned: int) -> tuple[Measures, float]:
+    """Run 20 participants without a Store, of which the first have `auto`. Return the bytes that
+    such a participant broadcasts for each message, too."""
+    networks = list[Metered]()
+
+    def network(timeline: Timeline, conditions: Conditions, seed: int) -> Metered:
+        networks.append(Metered(timeline, conditions, seed))
+        return networks[-1]
+
+    auto, documented = (maker(ALL_VARIANTS[name], make) for name in ("auto", "documented"))
+
+    def make_core(sender_id: str, **values: Any) -> SyncCore:
+        return (auto if int(sender_id[1:]) < tuned else documented)(sender_id, **values)
+
+    cell = Cell("group", 20, 0.2, "documented", seed=6301)
+    measures = run_trial(workload(cell), make_core, Terms(idle_ms=1_000, make_network=network))
+    own = sum(networks[0].sent[number] for number in range(tuned)) / max(1, tuned)
+    return measures, own / measures.messages
+
+
+def test_auto_beside_others_broadcasts_few_bytes_and_is_no_slower() -> None:
+    alone = mixed(0)[0]
+    for tuned in (1, 10, 19):
+        measures, own = mixed(tuned)
+        assert measures.delivered == measures.due
+        assert own <= 11_000 and measures.bytes_per_message <= 112_000
+        assert (measures.latency_p95_ms or 0) <= (alone.latency_p95_ms or 0)
 
 
 def test_all_variants_have_the_same_messages_to_send() -> None:
