@@ -45,22 +45,19 @@ def test_it_ends_with_equal_logs(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_outcome_is_a_json_line() -> None:
-    result = _demo("--messages", "3", "--seed", "1", "--timeout", FOR_EVER, "--json")
-    (outcome,) = map(json.loads, result.stdout.splitlines())
-    assert outcome["equal"] and outcome["messages"] == 15
-    assert [each["sent"] for each in outcome["participants"]] == 5 * [3]
-    assert len({each["digest"] for each in outcome["participants"]}) == 1
-
-
-@pytest.mark.slow
-def test_several_nodes_show_their_mesh() -> None:
+@pytest.mark.parametrize("as_json", [False, True])
+def test_several_nodes_show_their_mesh(as_json: bool) -> None:
     flags = ["--messages", "2", "--seed", "1", "--nodes", "3", "--timeout", FOR_EVER]
-    shown = _demo(*flags)
+    shown = _demo(*flags, *(["--json"] if as_json else []))
     assert shown.returncode == 0, shown.stdout + shown.stderr
-    assert "3 nodes in a chain over libp2p, with 1, 2 and 1 peers in their mesh" in shown.stdout
-    (outcome,) = map(json.loads, _demo(*flags, "--json").stdout.splitlines())
+    if not as_json:
+        assert "3 nodes in a chain over libp2p, with 1, 2 and 1 peers in their mesh" in shown.stdout
+        return
+    (outcome,) = map(json.loads, shown.stdout.splitlines())
     assert outcome["mesh_peers"] == [1, 2, 1]
+    assert outcome["equal"] and outcome["messages"] == 10
+    assert [each["sent"] for each in outcome["participants"]] == 5 * [2]
+    assert len({each["digest"] for each in outcome["participants"]}) == 1
 
 
 def test_too_little_time_to_start_is_one_reason() -> None:

@@ -63,5 +63,5 @@ def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 def test_the_audit_agrees_with_the_simulator_on_many_runs(tmp_path: Path, first_seed: int) -> None:
     wrong: list[str] = []
     for seed in range(first_seed, first_seed + 10):
-        wrong += judged_run(seed, tmp_path / str(seed))
+        wrong += judged_run(seed, tmp_path / str(seed), 10)
     assert not wrong, "\n".join(wrong)

@@ -1,12 +1,10 @@
-"""Every promise holds in all states of groups that keep the rules, and each defect breaks one."""
+"""Every promise holds in all states of groups that keep the rules."""
 
 import pytest
 
-from reliable_channel_conformance.model.catalogue import DEFECTS, SOUND
+from reliable_channel_conformance.model.catalogue import SOUND
 from reliable_channel_conformance.model.checker import check
 from tests.slow import slow
-
-from .found import broken_by, numbers
 
 LARGE = ("two writers, one reader, three messages", "one writer, two readers")
 """Models of many states, for `make test-slow`."""
@@ -17,12 +15,6 @@ def test_every_promise_holds_in_all_states(name: str) -> None:
     report = check(SOUND[name])
     assert report.broken is None
     assert report.complete
-
-
-@pytest.mark.parametrize("number", numbers())
-def test_a_defect_breaks_its_promise(number: str) -> None:
-    broken = broken_by(number)
-    assert broken.promise == DEFECTS[number].promise
 
 
 def test_an_exploration_that_was_cut_short_says_so() -> None:

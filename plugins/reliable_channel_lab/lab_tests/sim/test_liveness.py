@@ -16,7 +16,6 @@ from reliable_channel_lab.sim.scenario import (
     StoreAway,
     Write,
 )
-from tests.slow import slow
 
 from .planted import OF_LIVENESS, PLANTS
 
@@ -28,17 +27,10 @@ def lasting(scenario: Scenario) -> Sequence[Fault]:
     return [f for f in scenario.faults if getattr(f, "until_ms", 0) == FOREVER_MS]
 
 
-@pytest.mark.parametrize("seed", [1, 2, 5, *slow(3, 4)])
+@pytest.mark.parametrize("seed", [1, 2, 5])  # `make sim` has these and 57 more
 def test_a_majority_makes_progress(seed: int) -> None:
     result = Simulation(draw_liveness(seed)).run()
     assert result.violation is None, f"seed {seed}: {result.violation}"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(9_300_000, 9_300_040))
-def test_more_majorities_make_progress(seed: int) -> None:
-    result = Simulation(draw_liveness(seed)).run()
-    assert result.violation is None, f"{result.violation}\n{result.scenario.to_json()}"
 
 
 def test_most_of_those_that_are_there_heal_and_something_does_not() -> None:
