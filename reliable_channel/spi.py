@@ -54,11 +54,11 @@ if TYPE_CHECKING:
         Withdrawing,
     )
     from .runtime.journal import JOURNAL_FORMAT, Journal
-    from .runtime.journal_packing import MAX_FIELDS, MAX_UNPACKED_BYTES, Unpacker
+    from .runtime.journal_packing import Unpacker
     from .sds.bloom import BloomFilterError, BloomForm, BloomLayout, BloomParameters, set_bits
     from .sds.clock import LamportClock
     from .sds.dialects import Codec, CodecError, NimCodec, SpecCodec, sds_pb2
-    from .sds.dialects.codec import MAX_HISTORY_ENTRIES, MAX_ID_BYTES, MAX_MESSAGE_BYTES
+    from .sds.dialects.codec import MAX_HISTORY_ENTRIES, MAX_ID_BYTES
     from .sds.ids import IdFunction
     from .sds.message import HistoryEntry, Message
     from .sds.options import RepairOptions, SdsOptions
@@ -140,11 +140,11 @@ _HOMES: Final = {
         "Withdrawing",
     ),
     "runtime.journal": ("JOURNAL_FORMAT", "Journal"),
-    "runtime.journal_packing": ("MAX_FIELDS", "MAX_UNPACKED_BYTES", "Unpacker"),
+    "runtime.journal_packing": ("Unpacker",),
     "sds.bloom": ("BloomFilterError", "BloomForm", "BloomLayout", "BloomParameters", "set_bits"),
     "sds.clock": ("LamportClock",),
     "sds.dialects": ("Codec", "CodecError", "NimCodec", "SpecCodec", "sds_pb2"),
-    "sds.dialects.codec": ("MAX_HISTORY_ENTRIES", "MAX_ID_BYTES", "MAX_MESSAGE_BYTES"),
+    "sds.dialects.codec": ("MAX_HISTORY_ENTRIES", "MAX_ID_BYTES"),
     "sds.ids": ("IdFunction",),
     "sds.message": ("HistoryEntry", "Message"),
     "sds.options": ("RepairOptions", "SdsOptions"),
@@ -190,12 +190,9 @@ __all__ = [
     "DEFAULT_NODE",
     "JOINING_MS",
     "JOURNAL_FORMAT",
-    "MAX_FIELDS",
     "MAX_HISTORY_ENTRIES",
     "MAX_ID_BYTES",
-    "MAX_MESSAGE_BYTES",
     "MAX_REST",
-    "MAX_UNPACKED_BYTES",
     "NIM",
     "NO_RECORDER",
     "SPEC",

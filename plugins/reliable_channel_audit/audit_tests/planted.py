@@ -165,12 +165,22 @@ def _rejected(reason: str) -> Plant:
     return plant
 
 
+def _arrived(lines: Lines, came: dict[str, Any], payload: bytes) -> None:
+    """Another payload arrived, under the hash of its own that it has on the network."""
+    before, after = came["message_hash"], sha256(payload).hexdigest()
+    came["payload"] = b64encode(payload).decode()
+    for line in lines:
+        for name in ("message_hash", "retrieval_hint"):
+            if line.get(name) == before:
+                line[name] = after
+
+
 def _full_bloom_filter(path: Path, lines: Lines, random: Random) -> Expected:
     """A bloom filter with all bits set acknowledges whatever was sent."""
     came = random.choice(_middle([line for line in lines if line["event"] == "wire_in"]))
     message = SpecCodec().decode(b64decode(came["payload"]))
     full = SpecCodec().encode(replace(message, bloom_filter=b"\xff" * 100))
-    came["payload"] = b64encode(full).decode()
+    _arrived(lines, came, full)
     _write(path, lines)
     return set()
 
@@ -366,7 +376,7 @@ def _unknown_reference(path: Path, lines: Lines, random: Random) -> Expected:
     line, message = _arriving(lines, random)
     entry = HistoryEntry(random.randbytes(32).hex())
     changed = replace(message, causal_history=(*message.causal_history, entry))
-    line["payload"] = b64encode(SpecCodec().encode(changed)).decode()
+    _arrived(lines, line, SpecCodec().encode(changed))
     _write(path, lines)
     return {("references", path.stem, entry.message_id)}
 
@@ -380,7 +390,7 @@ def _wrong_hint(path: Path, lines: Lines, random: Random) -> Expected:
             hint = bytes.fromhex(line["message_hash"])
             history = (HistoryEntry(one.message_id, hint), *others)
             changed = replace(message, causal_history=history)
-            line["payload"] = b64encode(SpecCodec().encode(changed)).decode()
+            _arrived(lines, line, SpecCodec().encode(changed))
             break
     _write(path, lines)
     return set()

@@ -16,9 +16,8 @@ from typer.testing import CliRunner
 
 from reliable_channel_audit.check import check
 from reliable_channel_audit.columns import reading
-from reliable_channel_audit.columns.gathered import gathered_part
-from reliable_channel_audit.columns.messages import Found, messages_of
-from reliable_channel_audit.columns.packing import Unpacked
+from reliable_channel_audit.columns.messages import Decoded, Ids, decoded
+from reliable_channel_audit.columns.reading import gathered_part
 from reliable_channel_audit.facts import Delivery
 from reliable_channel_audit.journals import Participant, journal_files
 from reliable_channel_audit.plugin import register_commands
@@ -174,14 +173,14 @@ def test_a_message_is_decoded_once_however_many_have_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each copy has a hash; those of one hash are one message on the wire."""
-    journals, decoded = tmp_path / "journals", list[int]()
+    journals, payloads = tmp_path / "journals", list[bytes]()
     write_group(journals, participants=6, messages=200)
 
-    def counting(unpacked: Unpacked, wire: Any, *others: Any) -> Found:
-        decoded.append(len(wire))
-        return messages_of(unpacked, wire, *others)
+    def counting(payload: bytes, ids: Ids) -> Decoded:
+        payloads.append(payload)
+        return decoded(payload, ids)
 
-    monkeypatch.setattr(reading, "messages_of", counting)
+    monkeypatch.setattr(reading, "decoded", counting)
     _, judged = run(journals, tmp_path / "facts")
     copies = [
         line["message_hash"]
@@ -189,7 +188,7 @@ def test_a_message_is_decoded_once_however_many_have_it(
         for line in json_lines(path)
         if line["event"] in ("wire_in", "wire_out")
     ]
-    assert sum(decoded) == len(set(copies)) < len(copies) / 5
+    assert len(payloads) == len(set(copies)) < len(copies) / 5
     assert judged.verdict.holds
 
 

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from ..log_order import entry_digest
-from .messages import DIGEST_BYTES, Found, Ids, Messages, no_messages, rows_of
-from .packing import Unpacked
+from .messages import DIGEST_BYTES, Decoded, Ids, Messages, rows_of
 from .tables import Log
 from .wire import Array, Whole, ramps
 
 _ENTRY: Final = 2 + DIGEST_BYTES // 8
 """Numbers of a log entry: its timestamp, its sender from 1, and the hash of its content."""
 MAX_KNOWN: Final = 500_000
-"""Maximum number of decoded messages that are kept, which need about 300 MB. When the maximum is
-reached, all kept messages are dropped."""
+"""Maximum number of decoded messages that are kept, which need about 300 MB. When a part begins
+beyond the maximum, all kept messages are dropped."""
 
 
 class Known:
@@ -27,68 +27,55 @@ class Known:
 
     def __init__(self) -> None:
         self.ids, self.words = Ids(), Ids()
-        self._places: dict[bytes, int] = {}
-        self._codes: dict[bytes, int] = {}
-        self._messages = no_messages()
-        self._content_begin = np.zeros(0, np.int64)
-        self._names: list[str] = []
         self._entries = np.zeros((0, _ENTRY), np.int64)
         self._digests = np.zeros((0, 4), np.int64)
+        self._names: list[str] = []
+        self._drop()
 
-    def places(self, hashes: Sequence[bytes], sizes: Whole) -> Whole:
-        """Return the places of known messages with the given hashes and sizes (-1 for unknown
-        messages)."""
-        get = self._places.get
-        found = np.fromiter((get(each, -1) for each in hashes), np.int64, len(hashes))
-        known_bytes = np.append(self._messages.total_bytes, -1)[found]
-        return np.where(known_bytes == sizes, found, -1)
+    def _drop(self) -> None:
+        self.places: dict[str, int] = {}
+        """Places of messages by the hex digits of their hashes."""
+        self.last_contents: list[bytes | None] = []
+        """Hash of each message's content, or None if its last field is another one."""
+        self._codes: dict[bytes, int] = {}
+        self._columns = tuple(array("q") for _ in range(6))
+        """Sender, id, timestamp, size, and the first and the number of the references."""
+        self.sizes = self._columns[3]
+        self._references = array("q")
+        self._contents = bytearray()
 
-    def contents(
-        self, texts: Unpacked, wire: Whole, places: Whole, received: Whole
-    ) -> tuple[Array, Array]:
-        """Return hashes (sha256) of received contents, as far as each is the content of a known
-        message on the wire. Also return which ones are.
+    def begin(self) -> None:
+        """Begin another part, whose messages are all kept until its end."""
+        if len(self.last_contents) >= MAX_KNOWN:
+            self._drop()
 
-        `places` are those of the wire messages here.
-        """
-        found = np.zeros((len(received), DIGEST_BYTES), np.uint8)
-        # Of each piece the wire message and the place in it where it stands first.
-        counts = texts.counts[wire]
-        uses = texts.uses[ramps((np.cumsum(texts.counts) - texts.counts)[wire], counts)]
-        message = np.full(len(texts.sizes), -1)
-        message[uses[::-1]] = np.repeat(places, counts)[::-1]
-        begin = np.full(len(texts.sizes), -1)
-        begin[uses[::-1]] = texts.places(wire)[::-1]
-        pieces = texts.uses[(np.cumsum(texts.counts) - texts.counts)[received]]
-        of = message[pieces]
-        is_known = texts.is_value[received] & (of >= 0)
-        is_known &= np.append(self._content_begin, -2)[of] == begin[pieces]
-        found[is_known] = self._messages.content_sha256[of[is_known]]
-        return found, is_known
+    def add(self, message_hash: str, message: Decoded) -> int:
+        """Keep a message, and return its place. A message with an unproven retrieval hint is not
+        found by its hash, because each participant must check the hint."""
+        place = len(self.last_contents)
+        references = len(self._references), len(message.references)
+        for column, value in zip(
+            self._columns, (*message[:3], message.total_bytes, *references), strict=True
+        ):
+            column.append(value)
+        self._references.extend(message.references)
+        self._contents += message.content_sha256
+        last = message.content_sha256 if message.is_content_last else None
+        self.last_contents.append(last)
+        self._codes[bytes.fromhex(message_hash)] = message.message_id
+        if all(self._codes.get(hint) == code for code, hint in message.hints):
+            self.places.setdefault(message_hash, place)
+        return place
 
-    def add(self, hashes: Sequence[bytes], found: Found) -> None:
-        """Add decoded messages by their hashes. Messages with an unproven retrieval hint are not
-        added, because each participant must check them."""
-        messages = found.messages
-        if not hashes:  # otherwise all known ones would be copied for nothing
-            return
-        if len(self._places) >= MAX_KNOWN:
-            self._places, self._codes, self._messages = {}, {}, no_messages()
-            self._content_begin = self._content_begin[:0]
-        self._codes.update(zip(hashes, messages.message_id.tolist(), strict=True))
-        is_wrong = np.array([self._codes.get(hint) != code for code, hint in messages.hints], bool)
-        unsure = np.zeros(len(hashes), bool)
-        unsure[found.hinted[is_wrong[found.hints]]] = True
-        new = {
-            each: place
-            for place, each in enumerate(hashes)
-            if not unsure[place] and each not in self._places
-        }
-        count = len(self._places)
-        self._places.update({each: count + nth for nth, each in enumerate(new)})
-        chosen = np.fromiter(new.values(), np.int64, len(new))
-        self._messages = both(self._messages, taken(messages, chosen))
-        self._content_begin = np.append(self._content_begin, found.content_begin[chosen])
+    def messages(self, places: Sequence[int], hints: list[tuple[int, bytes]]) -> Messages:
+        """Return the messages at the given places, with these retrieval hints."""
+        at = np.array(places, np.int64)
+        sender, message_id, lamport, sizes, firsts, counts = (
+            _view(each)[at] for each in self._columns
+        )
+        contents = np.frombuffer(self._contents, np.uint8).reshape(-1, DIGEST_BYTES)[at]
+        references = _view(self._references)[ramps(firsts, counts)]
+        return Messages(sender, message_id, lamport, contents, sizes, counts, references, hints)
 
     def entry_digests(self, log: Log) -> Array:
         """Return the first four numbers of 32 bits of each entry's digest."""
@@ -110,32 +97,6 @@ class Known:
         self._entries[numbers[new]], self._digests[numbers[new]] = entries[new], made[:, :4]
         return self._digests[numbers]
 
-    def with_known(self, found: Messages, places: Whole) -> Messages:
-        """Return the messages of all lines, from known messages at the given places and from new
-        ones."""
-        is_known = places >= 0
-        every = both(found, taken(self._messages, places[is_known]))
-        order = np.empty(len(places), np.int64)
-        order[~is_known] = np.arange(len(places) - int(is_known.sum()))
-        order[is_known] = len(places) - int(is_known.sum()) + np.arange(int(is_known.sum()))
-        return taken(every, order)._replace(hints=found.hints)
 
-
-def taken(messages: Messages, places: Whole) -> Messages:
-    """Return the messages at the given places, without retrieval hints."""
-    counts = messages.reference_counts
-    firsts = np.cumsum(counts) - counts
-    references = messages.references[ramps(firsts[places], counts[places])]
-    columns = {name: getattr(messages, name)[places] for name in _COLUMNS}
-    return messages._replace(**columns, references=references, hints=[])
-
-
-def both(one: Messages, other: Messages) -> Messages:
-    """Return the messages of both arguments, one after the other."""
-    names = (*_COLUMNS, "references")
-    columns = {name: np.concatenate([getattr(one, name), getattr(other, name)]) for name in names}
-    return one._replace(**columns, hints=one.hints + other.hints)
-
-
-_COLUMNS: Final = Messages._fields[:-2]
-"""Those with a value for each message."""
+def _view(column: array[Any]) -> Whole:
+    return np.frombuffer(column, np.int64) if len(column) else np.zeros(0, np.int64)

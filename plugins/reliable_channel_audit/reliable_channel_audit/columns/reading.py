@@ -1,163 +1,368 @@
-"""Lines of one participant's journals, and their messages, as columns."""
+"""Lines of one journal file, parsed one by one and kept as columns."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import chain, compress, pairwise
-from typing import IO, Final, NamedTuple
+from collections.abc import Sequence
+from hashlib import sha256
+from operator import attrgetter, itemgetter
+from pathlib import Path
+from typing import Annotated, Any, Final
 
+import msgspec
 import numpy as np
 
-from reliable_channel.spi import MAX_MESSAGE_BYTES
+from reliable_channel.spi import Unpacker
 
-from ..journals import MAX_LINE_BYTES
-from ..lines import OPENED, WIRE_IN, WIRE_OUT, Json
-from .forms import FORMS, RECEIVED, Lines, hashed
+from ..journals import MAX_LINE_BYTES, opened_file
+from ..lines import LOGGED, OPENED, WIRE_IN, WIRE_OUT, Json, ids_in, json_of, line_of
+from ..lines import Whole as Whole64
+from .gathered import (
+    MISSING,
+    REPAIRED,
+    REQUESTED,
+    TABLES,
+    Emitted,
+    Gathered,
+    Received,
+    RepairEvent,
+    concatenated,
+    hours_in_log,
+    times_of,
+)
 from .known import Known
-from .messages import DIGEST_BYTES, Messages, contents_of, messages_of, no_messages, rows_of
-from .packing import unpacked
+from .messages import DIGEST_BYTES, Ids, decoded
+from .tables import Log, Wire
 from .wire import Array, NeedsRowReader, Whole
 
+RECEIVED: Final = "message_received"
 BLOCK_BYTES: Final = 1024 * 1024
-"""Size of the text that is read at a time, so that its lines stay in the processor's cache."""
-MAX_RANGE: Final = 200_000
-"""Maximum number of lines that need each other. A `Packer` starts over much earlier."""
+"""Size of the text that is read at a time."""
+MAX_MS: Final = 2**53
+"""Latest time in columns (in 285,000 years), so that sums of times fit into 64 bits."""
 ROWS_ONLY: Final = frozenset(
     {"message_forged", "message_lost", "message_rejected", "delivery_failed", "send_failed"}
-    | {OPENED, *(form.event for form in FORMS)}
+    | {OPENED, LOGGED, RECEIVED, WIRE_IN, WIRE_OUT}
 )
-"""Events that need the row reader, if they have a line without a form."""
+"""Events that need the row reader, unless they are frequent and have the usual fields."""
+UNUSUAL: Final = "only the row reader can judge a line of this kind:"
+FREQUENT: Final = (
+    *(b'{"event":"wire_in",', b'{"event":"wire_out",'),
+    *(b'{"event":"message_logged",', b'{"event":"message_received",'),
+)
+"""Beginnings of the lines of frequent events, as the journal writes them."""
+Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Nothing = Annotated[list[str], msgspec.Meta(max_length=0)]
 
 
-class Texts(NamedTuple):
-    """Lines with packed bytes."""
+class _Frequent(
+    msgspec.Struct, tag_field="event", forbid_unknown_fields=True, gc=False, kw_only=True
+):
+    """Line of a frequent event, with all of its fields."""
 
-    is_fresh: bool
-    """True if they need no earlier lines."""
-    packed: list[str]
-    is_wire: Array
-    is_received: Array
-    hashes: list[bytes]
-    """Hashes of the wire messages."""
+    at_ms: Whole64
+    line: int = 0
+    """Number of the line, which is set when it is read."""
 
 
-class Block(NamedTuple):
-    """Consecutive lines."""
-
-    first: int
-    """Number of the first line in the life."""
-    lines: Lines
-    at_ms: Whole
-    others: list[tuple[int, Json]]
-    """Lines of rare events, with their numbers in the block."""
-    texts: list[Texts]
+class _WireOut(_Frequent, tag=WIRE_OUT, kw_only=True):
+    source: str
+    message_hash: str
+    timestamp_ns: Count
+    packed: str
+    fresh: bool = False
 
 
-def blocks_of(file: IO[bytes], first: int) -> Iterator[Block]:
-    """Yield the rest of a file. `first` is the number of its first line.
+class _WireIn(_WireOut, tag=WIRE_IN, kw_only=True):
+    outcome: str
+
+
+class _Logged(_Frequent, tag=LOGGED, kw_only=True):
+    message_id: str
+    sender_id: str
+    lamport_timestamp: Count
+    position: Count
+    evicted: Count
+    content_sha256: str
+    first_segment_id: str | None
+    message_hash: str | None
+    missing: Nothing
+
+
+class _Received(_Frequent, tag=RECEIVED, kw_only=True):
+    message_id: str
+    sender_id: str
+    lamport_timestamp: Count
+    position: Count
+    missing: Nothing
+    retrieval_hint: str
+    redelivered: bool
+    packed: str
+    fresh: bool = False
+
+
+_frequent: Final = msgspec.json.Decoder(_WireIn | _WireOut | _Logged | _Received).decode
+
+
+def gathered_part(path: Path, known: Known) -> Gathered:
+    """Return one file of a participant's journals. Ids and words become the numbers of `known`,
+    and known copies of messages are not decoded.
 
     Raises:
-        NeedsRowReader: a line that cannot be read, or that is not understood here.
+        NeedsRowReader: lines that are not understood here.
     """
-    longest = MAX_LINE_BYTES - BLOCK_BYTES
-    while read := file.read(BLOCK_BYTES):
-        rest = file.readline(longest)
-        if len(rest) == longest:
-            raise NeedsRowReader("a line of the journal is too long for the column reader")
-        lines = Lines(read + rest)
-        yield _block(lines, first)
-        first += len(lines)
+    known.begin()
+    with opened_file(path) as file:
+        opened = file.readline(MAX_LINE_BYTES)
+        lines = _Lines(known, line_of(opened).at_ms or 0)
+        while read := file.read(BLOCK_BYTES):
+            lines.add(read + file.readline(MAX_LINE_BYTES))
+    return lines.gathered(str(path), opened)
 
 
-def _block(lines: Lines, first: int) -> Block:
-    others = list(lines.others())
-    digits: list[str | None] = []
-    for _, row in others:
-        if row.event in ROWS_ONLY or row.redelivered or row.payload is not None:
-            raise NeedsRowReader(f"only the row reader can judge a line {row.event}")
-        digits += row.message_hash, row.retrieval_hint, row.content_sha256
-    # Hashes that are not needed here: a line with another text is invalid.
-    given = [each for each in digits if each is not None]
-    if any(len(each) != 2 * DIGEST_BYTES for each in given):
-        raise NeedsRowReader("a hash has a wrong number of digits")
-    hashed("".join(given))
-    with_form = np.flatnonzero(lines.form >= 0)
-    at_ms = np.zeros(len(lines), np.int64)
-    at_ms[with_form] = lines.numbers("at_ms", with_form)
-    at_ms[[place for place, _ in others]] = [row.at_ms for _, row in others]
-    return Block(first, lines, at_ms, others, list(_texts(lines, others)))
+class _Lines:
+    """Collector of the lines of one file, in order."""
 
-
-def _texts(lines: Lines, others: list[tuple[int, Json]]) -> Iterator[Texts]:
-    """The packed bytes, cut before fresh lines."""
-    wire, received = lines.of(WIRE_IN, WIRE_OUT), lines.of(RECEIVED)
-    rest = {place: row.packed for place, row in others if row.packed is not None}
-    places = np.sort(np.concatenate([wire, received, np.array([*rest], np.int64)]))
-    packed = lines.texts("packed", places)
-    for place, text in rest.items():
-        packed[int(np.searchsorted(places, place))] = text
-    is_wire, is_received = np.isin(places, wire), np.isin(places, received)
-    hashes = rows_of(lines.hashes("message_hash", wire))
-    fresh = np.sort(np.append(lines.fresh(), [place for place, row in others if row.fresh]))
-    cuts = np.searchsorted(places, fresh).tolist()
-    is_first = True
-    for begin, end in pairwise([0, *cuts, len(places)]):
-        wires = int(is_wire[:begin].sum()), int(is_wire[:end].sum())
-        yield Texts(
-            not is_first,
-            packed[begin:end],
-            is_wire[begin:end],
-            is_received[begin:end],
-            hashes[slice(*wires)],
-        )
-        is_first = False
-
-
-class Payloads:
-    """Decoder of the bytes of lines, up to the next fresh line at a time."""
-
-    def __init__(self, known: Known) -> None:
+    def __init__(self, known: Known, at_ms: int) -> None:
         self._known = known
-        self._waiting: list[Texts] = []
-        self.messages: list[Messages] = [no_messages()]
-        self.contents: list[Array] = [np.zeros((0, DIGEST_BYTES), np.uint8)]
-        """Hashes (sha256) of received contents, one row of bytes each."""
+        self._at_ms = [at_ms]
+        self._columns: dict[str, list[Any]] = {name: [] for name in TABLES if name != "messages"}
+        self._repairs: list[RepairEvent] = []
+        self._places: list[int] = []
+        """Places of the wire messages among those that are known."""
+        self._hints: list[tuple[int, bytes]] = []
+        # Lines up to the next fresh one:
+        self._log: list[_Logged] = []
+        self._wire: list[_WireOut] = []
+        self._received: list[_Received] = []
+        self._emitted: list[tuple[Any, ...]] = []
+        self._others: list[tuple[int, str, None]] = []
+        """Other lines with packed bytes."""
+        self._hashes: list[str] = []
+        """Hashes that are not needed here, but must be valid."""
 
-    def add(self, texts: Texts) -> None:
-        """Add lines, whose hashes are valid.
+    def add(self, block: bytes) -> None:
+        """Parse a block of whole lines."""
+        try:
+            if not block.isascii():
+                block.decode()  # fields that nobody reads are not checked otherwise
+            for text in block.removesuffix(b"\n").split(b"\n"):
+                if text.startswith(FREQUENT):
+                    self._add(_frequent(text))
+                else:
+                    self._add_rare(json_of(text), len(self._at_ms))
+        except (ValueError, RecursionError) as error:
+            raise NeedsRowReader("a line of the journal cannot be read") from error
+
+    def _add(self, row: _WireOut | _Logged | _Received) -> None:
+        row.line = len(self._at_ms)
+        if isinstance(row, _Logged):
+            if (row.message_hash is None) == (row.first_segment_id is None):
+                raise NeedsRowReader(f"{UNUSUAL} {LOGGED}")
+            if row.first_segment_id not in (None, row.message_id):
+                raise NeedsRowReader("a payload has several segments")
+            self._log.append(row)
+        else:
+            if row.fresh:
+                self._end()
+            if isinstance(row, _WireOut):
+                self._wire.append(row)
+            elif row.redelivered:
+                raise NeedsRowReader(f"{UNUSUAL} {RECEIVED}")
+            else:
+                self._received.append(row)
+        self._at_ms.append(row.at_ms)
+
+    def _add_rare(self, row: Json, line: int) -> None:
+        if row.event in ROWS_ONLY or row.redelivered or row.payload is not None:
+            raise NeedsRowReader(f"{UNUSUAL} {row.event}")
+        if row.fresh:
+            self._end()
+        self._at_ms.append(row.at_ms)
+        given = row.message_hash, row.retrieval_hint, row.content_sha256
+        self._hashes += [each for each in given if each is not None]
+        if row.packed is not None:
+            if row.packed[:1] not in ("=", "~"):  # it gives numbers to fields
+                raise NeedsRowReader(f"{UNUSUAL} {row.event}")
+            self._others.append((line, row.packed, None))
+        if row.event == "message_acknowledged":
+            values = line, row.at_ms, row.message_id, row.source, row.acknowledged_by
+            if None in values or row.outcome is not None:
+                raise NeedsRowReader(f"{UNUSUAL} {row.event}")
+            self._emitted.append(values)
+        elif row.event in (MISSING, REQUESTED):
+            self._repairs.append(RepairEvent(line, row.at_ms, row.event, ids_in(row) or []))
+        elif row.event == REPAIRED:
+            about = [row.message_id or ""]
+            self._repairs.append(RepairEvent(line, row.at_ms, row.event, about))
+
+    def _end(self) -> None:
+        """Keep the lines before a fresh line as columns."""
+        known, columns = self._known, self._columns
+        hashed(self._hashes)
+        columns["log"].append(_log(self._log, known.ids))
+        columns["wire"].append(_wire(self._wire, known.words))
+        columns["received"].append(_received(self._received, self._decoded(), known.ids))
+        columns["emitted"].append(_emitted(self._emitted, known))
+        every: list[list[Any]] = [self._log, self._wire, self._received, self._emitted]
+        for rows in [*every, self._others, self._hashes]:
+            rows.clear()
+
+    def _decoded(self) -> list[bytes]:
+        """Decode what is not known, and return the hashes (sha256) of received contents.
 
         Raises:
-            NeedsRowReader: bytes that are not understood here.
+            NeedsRowReader: bytes that are missing or damaged.
         """
-        if texts.is_fresh:
-            self.decode()
-        self._waiting.append(texts)
-        if sum(len(each.is_wire) for each in self._waiting) > MAX_RANGE:
-            raise NeedsRowReader("too many lines of the journal refer to each other")
+        contents = self._known_contents()
+        if contents is not None:
+            return contents
+        contents, unpacker = [], Unpacker()
+        wire = [(row.line, row.packed, row) for row in self._wire]
+        received = [(row.line, row.packed, row) for row in self._received]
+        for _, packed, row in sorted([*wire, *received, *self._others], key=itemgetter(0)):
+            try:
+                payload = unpacker.unpack(packed)
+            except (LookupError, ValueError) as error:
+                raise NeedsRowReader("packed bytes are missing or damaged") from error
+            if isinstance(row, _Received):
+                contents.append(sha256(payload).digest())
+            elif isinstance(row, _WireOut):
+                self._places.append(self._place(row.message_hash, payload))
+        return contents
 
-    def decode(self) -> None:
-        """Decode the lines that wait.
+    def _place(self, message_hash: str, payload: bytes) -> int:
+        known = self._known
+        place = known.places.get(message_hash, -1)
+        if place < 0 or known.sizes[place] != len(payload):
+            message = decoded(payload, known.ids)
+            self._hints += message.hints
+            place = known.add(message_hash, message)
+        return place
 
-        Raises:
-            NeedsRowReader: bytes that are not understood here.
-        """
-        waiting, self._waiting = self._waiting, []
-        if not any(each.packed for each in waiting):
-            return
-        _, packed, wires, received_lines, hash_lists = zip(*waiting, strict=True)
-        texts = unpacked([*chain(*packed)])
-        if (texts.bytes_of() > MAX_MESSAGE_BYTES).any():
-            raise NeedsRowReader("a payload is longer than a Waku message")
-        wire = np.flatnonzero(np.concatenate(wires))
-        received = np.flatnonzero(np.concatenate(received_lines))
-        hashes = [*chain(*hash_lists)]
-        sizes, known = texts.bytes_of()[wire], self._known
-        places = known.places(hashes, sizes)
-        new = places < 0
-        found = messages_of(texts, wire[new], np.append(wire[~new], received), known.ids)
-        self.messages.append(known.with_known(found.messages, places))
-        known.add([*compress(hashes, new)], found)
-        contents, is_known = known.contents(texts, wire, known.places(hashes, sizes), received)
-        if not is_known.all():
-            contents[~is_known] = contents_of(texts, received[~is_known])
-        self.contents.append(contents)
+    def _known_contents(self) -> list[bytes] | None:
+        """The same without decoding; None unless all messages are known by their hashes, and each
+        content that was received is the last field of one of them."""
+        get, last_of = self._known.places.get, self._known.last_contents
+        places = [get(row.message_hash, -1) for row in self._wire]
+        if -1 in places:
+            return None
+        fields: dict[str, bytes | None] = {}
+        for row, place in zip(self._wire, places, strict=True):
+            last = row.packed.rpartition(" ")[2].partition("=")[0].rpartition("-")[2]
+            if last and fields.setdefault(last, last_of[place]) != last_of[place]:
+                return None
+        found = [
+            fields.get(row.packed[1:]) if row.packed[:1] == "~" else _content(row.packed)
+            for row in self._received
+        ]
+        contents = [each for each in found if each is not None]
+        if len(contents) < len(found):
+            return None
+        self._places += places
+        return contents
+
+    def gathered(self, path: str, opened: bytes) -> Gathered:
+        """Return the columns of all lines."""
+        self._end()
+        at_ms = np.array(self._at_ms)
+        if at_ms.min() < -MAX_MS or at_ms.max() > MAX_MS:
+            raise NeedsRowReader("the time of a line is out of range")
+        known = self._known
+        tables = {name: concatenated(parts) for name, parts in self._columns.items()}
+        return Gathered(
+            path,
+            opened,
+            len(at_ms),
+            times_of(at_ms),
+            messages=known.messages(self._places, self._hints),
+            **tables,
+            repairs=self._repairs,
+            hours=hours_in_log(tables["log"], known),
+            ids=known.ids,
+            words=known.words,
+        )
+
+
+def _content(packed: str) -> bytes | None:
+    """The hash of a received content, if it needs no bytes of other lines."""
+    try:
+        return sha256(Unpacker().unpack(packed)).digest()
+    except (LookupError, ValueError):
+        return None
+
+
+def hashed(texts: Sequence[str]) -> Array:
+    """Return hashes from their hex texts, as rows of 32 bytes.
+
+    Raises:
+        NeedsRowReader: something else.
+    """
+    if {*map(len, texts)} - {2 * DIGEST_BYTES}:
+        raise NeedsRowReader("a hash has a wrong number of digits")
+    try:
+        found = bytes.fromhex("".join(texts))
+    except ValueError as error:
+        raise NeedsRowReader("a hash has other characters than hexadecimal digits") from error
+    if DIGEST_BYTES * len(texts) != len(found):
+        raise NeedsRowReader("a hash has other characters than hexadecimal digits")
+    return np.frombuffer(found, np.uint8).reshape(-1, DIGEST_BYTES)
+
+
+def _whole(rows: Sequence[object], name: str) -> Whole:
+    return np.fromiter(map(attrgetter(name), rows), np.int64, len(rows))
+
+
+def _texts(rows: Sequence[object], name: str) -> list[str]:
+    return [*map(attrgetter(name), rows)]
+
+
+def _log(rows: Sequence[_Logged], ids: Ids) -> Log:
+    codes = ids.codes(_texts(rows, "message_id"))
+    hashes = [each.message_hash for each in rows]
+    own = np.array([each is None for each in hashes], bool)
+    message_hashes = np.zeros((len(codes), DIGEST_BYTES), np.uint8)
+    message_hashes[~own] = hashed([each for each in hashes if each is not None])
+    return Log(
+        _whole(rows, "line"),
+        _whole(rows, "at_ms"),
+        codes,
+        ids.codes(_texts(rows, "sender_id")),
+        _whole(rows, "lamport_timestamp"),
+        _whole(rows, "position"),
+        _whole(rows, "evicted"),
+        np.where(own, codes, -1),
+        hashed(_texts(rows, "content_sha256")),
+        message_hashes,
+    )
+
+
+def _wire(rows: Sequence[_WireOut], words: Ids) -> Wire:
+    is_in = np.array([type(each) is _WireIn for each in rows], bool)
+    outcomes = np.full(len(is_in), -1)
+    outcomes[is_in] = words.codes([each.outcome for each in rows if isinstance(each, _WireIn)])
+    return Wire(
+        _whole(rows, "line"),
+        _whole(rows, "at_ms"),
+        is_in,
+        words.codes(_texts(rows, "source")),
+        outcomes,
+        _whole(rows, "timestamp_ns"),
+        hashed(_texts(rows, "message_hash")),
+    )
+
+
+def _received(rows: Sequence[_Received], contents: Sequence[bytes], ids: Ids) -> Received:
+    hashed(_texts(rows, "retrieval_hint"))  # not needed here, but a line with another is invalid
+    return Received(
+        _whole(rows, "line"),
+        ids.codes(_texts(rows, "message_id")),
+        ids.codes(_texts(rows, "sender_id")),
+        _whole(rows, "lamport_timestamp"),
+        np.frombuffer(b"".join(contents), np.uint8).reshape(-1, DIGEST_BYTES),
+    )
+
+
+def _emitted(rows: Sequence[tuple[Any, ...]], known: Known) -> Emitted:
+    lines, at_ms, message_ids, sources, senders = zip(*rows, strict=True) if rows else ((),) * 5
+    codes = known.ids.codes(message_ids), known.words.codes(sources), known.ids.codes(senders)
+    return Emitted(np.array(lines, np.int64), np.array(at_ms, np.int64), *codes)

@@ -9,7 +9,6 @@ import numpy as np
 Array: TypeAlias = np.ndarray[Any, Any]
 Whole: TypeAlias = Array
 """Array of whole numbers with 64 bits."""
-Bytes: TypeAlias = Array
 
 
 class NeedsRowReader(Exception):

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from ..columns.gathered import Times, gathered_part
+from ..columns.gathered import Times
 from ..columns.known import Known
+from ..columns.reading import gathered_part
 from ..columns.wire import NeedsRowReader
 from ..facts import uncollected
 from ..journals import DAMAGE, Group, Participant, Reading, group_of, is_closed, journal_files
