@@ -65,6 +65,9 @@ def test_the_verdict_on_tables_is_that_on_journals(tmp_path: Path, fault: str) -
     paths = write_group(tmp_path / "journals", seed=1, loss=0.3)
     plant(fault, paths[1], 1)
     same(tmp_path / "journals", tmp_path / "facts")
+    for other in (paths[0], *paths[2:]):
+        other.unlink()
+    same(tmp_path / "journals", tmp_path / "alone")
 
 
 @pytest.mark.parametrize("seconds", [5, 13, 20])
@@ -78,9 +81,9 @@ def test_the_verdict_on_a_running_group_is_that_on_its_journals(
     same(tmp_path / "journals", tmp_path / "facts")
 
 
-@pytest.mark.parametrize("is_running", [False, True])
+@pytest.mark.parametrize("group", ["ended", "running", "one journal"])
 def test_only_messages_that_differ_are_compared(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_running: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, group: str
 ) -> None:
     """Those of the last seconds, if the group was running."""
     compared = list[str]()
@@ -89,13 +92,16 @@ def test_only_messages_that_differ_are_compared(
         compared.extend({each.message_id for each in held})
         return compare_messages(context, held, *others)
 
-    write_group(tmp_path / "journals", messages=500, seed=2)
-    if is_running:
+    _, *others = write_group(tmp_path / "journals", messages=500, seed=2)
+    if group == "running":
         cut(tmp_path / "journals", 20_000)
+    for path in others if group == "one journal" else ():
+        path.unlink()
     monkeypatch.setattr(comparing, "compare_messages", counting)
     _, judged = run(tmp_path / "journals", tmp_path / "facts")
-    assert judged.verdict.holds
-    assert 0 < len(compared) < judged.verdict.messages / 3 if is_running else not compared
+    assert not judged.verdict.broken
+    assert (0 < len(compared) < judged.verdict.messages / 3) == (group == "running")
+    assert group == "running" or not compared
 
 
 @pytest.mark.parametrize("seed", range(2))

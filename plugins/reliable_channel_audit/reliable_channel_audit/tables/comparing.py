@@ -138,9 +138,14 @@ class ChannelLogs:
         return pa.concat_tables(tables).combine_chunks()
 
     def _is_everywhere(self, found: pa.Table, spans: Mapping[int, Hour]) -> Array:
-        """True for messages that all logs have which were there, and with one meaning."""
+        """True for messages that need no comparison: all logs that were there have them, with one
+        meaning."""
         if self._is_odd or not found.num_rows:
             return np.zeros(found.num_rows, bool)
+        if len(self._lives) == 1:  # of a log alone, acknowledged own messages are judged, at most
+            (whose,) = self._lives
+            is_judged = found["is_own"].to_numpy() & (whose[0] not in self._context.partial)
+            return ~is_judged
         ids, *others = (_codes(found[name]) for name in MEANING)
         _, firsts = np.unique(ids, return_index=True)
         model = firsts[ids]
