@@ -12,6 +12,7 @@ from metrics_tests.world import ACKNOWLEDGED, Channel, observed
 from reliable_channel import ReliableChannel
 from reliable_channel.diagnostics import NodeHealth, SyncSent
 from reliable_channel.events import (
+    AnyEvent,
     DeliveryFailed,
     MessageReceived,
     MessageSent,
@@ -122,7 +123,8 @@ def test_syncs_of_a_quiet_channel_cost_one_look_at_its_health() -> None:
         return channel.health()
 
     meters = Meters()
-    for number, event in enumerate((ACKNOWLEDGED, *[SyncSent("s")] * 5, ACKNOWLEDGED), start=1):
+    events: list[AnyEvent] = [ACKNOWLEDGED, *[SyncSent("s")] * 5, ACKNOWLEDGED]
+    for number, event in enumerate(events, start=1):
         meters.observe("general", "alice", event, 60_000 * number, health)
     assert looks == 4  # the first one, two at acknowledgements, and one between them
 
