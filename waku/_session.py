@@ -45,8 +45,9 @@ MAX_CONNECTIONS: Final = 100
 
 MAX_IDLE_CONNECTIONS: Final = 20
 """Connections that are kept for the next requests; the one unused longest is closed first."""
-KEEPALIVE_S: Final = 5.0
-"""How long an idle connection is kept, as long as servers usually do."""
+KEEPALIVE_S: Final = 3.0
+"""How long an idle connection is kept. Servers usually keep one for 5 s, and a request on one that
+the server is closing fails."""
 
 URLS: Final = 64
 """Maximum number of parsed URLs of a session; the one used least recently is evicted. A channel

@@ -33,7 +33,7 @@ from waku._api.store import StoreApi
 from waku._api.store_v1 import StoreV1Api
 from waku._asgi import App
 from waku._failures import MAX_MESSAGE_BYTES
-from waku._session import RetryPolicy, Session
+from waku._session import KEEPALIVE_S, RetryPolicy, Session
 from waku._userinfo import masked_address
 from waku.models import Rejected
 
@@ -168,7 +168,8 @@ def _transports(
     if app is not None:
         return partial(httpx.ASGITransport, app)
     trusted = ssl_context or _trusted(url)
-    return partial(httpx.AsyncHTTPTransport, verify=trusted, trust_env=False)
+    limits = httpx.Limits(keepalive_expiry=KEEPALIVE_S)
+    return partial(httpx.AsyncHTTPTransport, verify=trusted, trust_env=False, limits=limits)
 
 
 def _trusted(url: httpx.URL) -> ssl.SSLContext:

@@ -272,8 +272,8 @@ class SdsOptions:
         int,
         Bound(0),
         Doc("""Interval in which the whole channel sends about one sync message. A participant that
-        hears no other sends one in 2, 4 and then 8 intervals. 0 sends none. That is the default of
-        `nim`, because nim-sds treats sync messages as content."""),
+        gets no reply sends one in up to 8 intervals. 0 sends none. That is the default of `nim`,
+        because nim-sds treats sync messages as content."""),
     ] = 30_000
     sync_schedule: Annotated[
         SyncScheduleName,

@@ -41,6 +41,7 @@ class SyncTrigger(Enum):
     __hash__ = object.__hash__  # the one of Enum hashes the name, in Python
 
 
+_OWN: Final = (SyncTrigger.START, SyncTrigger.OWN_CONTENT, SyncTrigger.OWN_SYNC)
 _PUTS_OFF: Final = (
     SyncTrigger.CONTENT,
     SyncTrigger.MISSED_CONTENT,
@@ -139,7 +140,8 @@ class SyncTimer:
     participant that always asks would prevent syncs.
 
     A participant that hears no other waits longer after each own sync, so that a thousand deserted
-    channels cost little.
+    channels cost little. Where no other was ever heard, the second wait is longer already, because
+    a newcomer makes itself heard.
     """
 
     def __init__(self, schedule: SyncSchedule | None, agenda: Agenda | None = None) -> None:
@@ -149,6 +151,8 @@ class SyncTimer:
         self._schedule = schedule
         self._latest_ms = 0
         self._own_ms: int | None = None
+        self._is_alone = True
+        """True until another participant is heard."""
         self._unanswered = 0
         """Own syncs since anything else was heard or sent."""
 
@@ -156,13 +160,7 @@ class SyncTimer:
         """Start the wait for the next sync again, with the length that the schedule gives."""
         if (schedule := self._schedule) is None:
             return
-        delay_ms = schedule.delay_ms(heard)
-        if heard is not SyncTrigger.OWN_SYNC:
-            self._unanswered = 0
-        elif self._own_ms != now_ms:
-            self._unanswered, self._own_ms = self._unanswered + 1, now_ms
-        if self._unanswered > 1:
-            delay_ms <<= min(self._unanswered - 1, schedule.doublings)
+        delay_ms = self._backed_off_ms(schedule, heard, now_ms)
         due_ms = now_ms + delay_ms
         if heard not in _PUTS_OFF:
             self._latest_ms = now_ms + schedule.patience * delay_ms
@@ -174,8 +172,22 @@ class SyncTimer:
     def prompt(self, now_ms: int) -> None:
         """Note that a participant lacks messages that a sync of this participant would name. The
         call ends a longer wait."""
-        if self._unanswered > 1:
+        if self._doublings:
             self.restart(SyncTrigger.SYNC, now_ms)
+
+    @property
+    def _doublings(self) -> int:
+        """Number of times that the next wait is doubled, where the schedule permits it."""
+        return self._unanswered if self._is_alone else max(0, self._unanswered - 1)
+
+    def _backed_off_ms(self, schedule: SyncSchedule, heard: SyncTrigger, now_ms: int) -> int:
+        """Return the wait of a schedule (ms), which is longer while own syncs get no reply."""
+        self._is_alone &= heard in _OWN
+        if heard is not SyncTrigger.OWN_SYNC:
+            self._unanswered = 0
+        elif self._own_ms != now_ms:
+            self._unanswered, self._own_ms = self._unanswered + 1, now_ms
+        return schedule.delay_ms(heard) << min(self._doublings, schedule.doublings)
 
     def _plan(self, due_ms: int) -> None:
         self.due_ms = due_ms

@@ -256,12 +256,16 @@ class HubTransport(BaseTransport):
 
     async def by_time(self, start_ns: int, end_ns: int) -> AsyncGenerator[list[Received], None]:
         """Fetch stored messages by time, in one query with other channels of the content topic."""
-        self._shared()
-        assert self._topic is not None
-        pages = self._topic.store.by_time(self.channel_id, start_ns, end_ns)
+        transport, topic = self._shared(), self._topic
+        assert topic is not None
+        is_only = len(topic.members) == 1
+        if is_only:
+            pages = transport.by_time(start_ns, end_ns)
+        else:
+            pages = topic.store.by_time(self.channel_id, start_ns, end_ns)
         async with aclosing(pages):
             async for page in pages:
-                yield page
+                yield self._ours(page) if is_only else page
 
     def renew(self) -> None:
         """Renew the subscription of the content topic, for all its channels."""

@@ -46,6 +46,8 @@ MAX_SHARD_IDLE_S: Final = 1.0
 """Longest time between two reads of a shard, whose topics share one small cache (s)."""
 SIGN_OF_LIFE_S: Final = 15.0
 """Longest wait of a topic's reader, after which the topic checks its subscription (s)."""
+QUIET_S: Final = 60.0
+"""Longest wait of a topic's reader that expects no messages (s)."""
 RETRY_S: Final = 1.0
 CHECKED_EVERY: Final = 10
 """Number of reads of a shard after which one topic is read alone, to check that the node serves
@@ -72,16 +74,22 @@ class TopicReader:
         self._messages: list[WakuMessage] = []
         self._error: WakuError | None = None
         self._has_news = False
+        self._is_quiet = False
         self._came = Notifier()
 
-    async def read(self) -> list[WakuMessage]:
+    async def read(self, *, is_quiet: bool = False) -> list[WakuMessage]:
         """Wait for messages of the content topic. An empty list shows that the node answers.
+
+        Args:
+            is_quiet: nothing is expected, so the wait may be longer.
 
         Raises:
             WakuError: the node does not answer, or has forgotten the subscription.
         """
         if not self._has_news:
-            await self._came.wait(SIGN_OF_LIFE_S)
+            self._is_quiet = is_quiet
+            await self._came.wait(QUIET_S if is_quiet else SIGN_OF_LIFE_S)
+            self._is_quiet = False
         self._has_news = False
         messages, self._messages = self._messages, []
         error, self._error = self._error, None
@@ -93,6 +101,11 @@ class TopicReader:
         """Return, and then delete, the reason why messages before the last read may be missing."""
         gap, self.gap = self.gap, ""
         return gap
+
+    def expect(self) -> None:
+        """End a longer wait, because messages are expected from now on."""
+        if self._is_quiet:
+            self._notify()
 
     def put(self, messages: Sequence[WakuMessage], gap: str) -> None:
         """Give messages to the reader, or show with an empty list that the node answers."""
@@ -259,6 +272,7 @@ class HubNode:
 
         A node's cache is small, so many own messages in a row wait for reads.
         """
+        reader.expect()
         lane = self._lanes[self._places[reader]]
         lane.unread += 1
         lane.unechoed += 1

@@ -269,6 +269,8 @@ class WakuTransport(OnTopic):
     def renew(self) -> None:
         """Renew the subscription at the next read, unless the read returns messages."""
         self._is_suspect = True
+        if self._reader is not None:
+            self._reader.expect()
 
     async def _store(self, query: StoreQuery) -> StorePage:
         if self._shared is not None:
@@ -372,7 +374,9 @@ class WakuTransport(OnTopic):
             if self._monotonic() - self._last_ping_s > PING_INTERVAL_S:
                 await self._ping()
         if self._reader is not None:
-            return await self._reader.read()
+            in_doubt = self._deaf or self._is_suspect or self._relay_peers.reason
+            expects = in_doubt or self._watchdog.not_echoed or self._service == "light"
+            return await self._reader.read(is_quiet=not expects)
         if self._service == "light":
             return await self._client.filter_messages(self.settings.content_topic)
         if self.settings.pubsub_topic is None:

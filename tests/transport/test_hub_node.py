@@ -14,6 +14,7 @@ from reliable_channel.transport.hub_node import (
     IDLE_LOOKS_PER_S,
     MAX_IDLE_S,
     MAX_SHARD_IDLE_S,
+    QUIET_S,
     UNSUBSCRIBE_LIMIT_S,
     UNSUBSCRIBES_EVERY_S,
     HubNode,
@@ -96,6 +97,32 @@ async def test_looks_of_idle_topics_are_few(virtual_time: None) -> None:
         await anyio.sleep(30)
         assert it.asked("GET", "/relay/v1/") <= 30 * IDLE_LOOKS_PER_S + len(TOPICS)
         assert it.asked("POST", "") == it.asked("DELETE", "") == 0
+
+
+async def test_a_quiet_topic_wakes_seldom_until_it_publishes(virtual_time: None) -> None:
+    async with line() as it, hub_node(it) as node, AsyncExitStack() as stack:
+        (transport,) = await opened(stack, it, node, TOPICS[:1])
+        woken_s: list[float] = []
+
+        async def receive() -> None:
+            while True:
+                await transport.receive()
+                woken_s.append(anyio.current_time())
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(receive)
+            await anyio.sleep(5 * QUIET_S)
+            assert len(woken_s) <= 6
+            own = transport.envelope(b"own", timestamp_ns=now_ns(), ephemeral=False)
+            await transport.publish(own)
+            woken_s.clear()
+            await anyio.sleep(MAX_SHARD_IDLE_S)
+            assert woken_s
+            woken_s.clear()
+            transport.renew()
+            await anyio.sleep(MAX_SHARD_IDLE_S)
+            assert woken_s
+            tasks.cancel_scope.cancel()
 
 
 async def test_a_message_after_silence_comes_soon(virtual_time: None) -> None:

@@ -270,6 +270,17 @@ async def test_a_connection_serves_one_request_after_another() -> None:
         await until(lambda: not ports.open)
 
 
+async def test_a_connection_that_its_node_may_be_closing_serves_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ports = Ports()
+    monkeypatch.setattr("waku.client.KEEPALIVE_S", 0)
+    async with socket_node(ports) as url, WakuClient(url, retries=None) as client:
+        for _ in range(3):
+            await client.version()
+    assert ports.opened == 3
+
+
 async def test_connections_of_a_burst_are_closed_when_none_needs_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

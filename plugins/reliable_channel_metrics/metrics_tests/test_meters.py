@@ -12,6 +12,7 @@ from metrics_tests.world import ACKNOWLEDGED, Channel, observed
 from reliable_channel import ReliableChannel
 from reliable_channel.diagnostics import NodeHealth, SyncSent
 from reliable_channel.events import (
+    AnyEvent,
     DeliveryFailed,
     MessageReceived,
     MessageSent,
@@ -20,6 +21,7 @@ from reliable_channel.events import (
     SendFailed,
     SendingMessage,
 )
+from reliable_channel.health import ChannelHealth
 from reliable_channel_metrics import METERS, Meters, prometheus_text
 from reliable_channel_metrics import meters as module
 from reliable_channel_metrics.meters import LIVE, NODE_UP, READY, Metric
@@ -110,6 +112,21 @@ def test_a_closed_channel_and_one_that_is_gone_have_no_gauges() -> None:
     del channel
     gc.collect()
     assert reference() is None and gauges(meters) == []
+
+
+def test_syncs_of_a_quiet_channel_cost_one_look_at_its_health() -> None:
+    channel, looks = Channel(), 0
+
+    def health() -> ChannelHealth:
+        nonlocal looks
+        looks += 1
+        return channel.health()
+
+    meters = Meters()
+    events: list[AnyEvent] = [ACKNOWLEDGED, *[SyncSent("s")] * 5, ACKNOWLEDGED]
+    for number, event in enumerate(events, start=1):
+        meters.observe("general", "alice", event, 60_000 * number, health)
+    assert looks == 4  # the first one, two at acknowledgements, and one between them
 
 
 def gauges(meters: Meters) -> list[tuple[Metric, int]]:

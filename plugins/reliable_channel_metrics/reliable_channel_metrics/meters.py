@@ -13,7 +13,12 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 from weakref import WeakMethod, ref
 
-from reliable_channel.diagnostics import NodeHealthChanged, TransportDegraded, TransportRecovered
+from reliable_channel.diagnostics import (
+    NodeHealthChanged,
+    SyncSent,
+    TransportDegraded,
+    TransportRecovered,
+)
 from reliable_channel.events import (
     AnyEvent,
     DeliveryFailed,
@@ -159,10 +164,14 @@ class Watched:
         self._health = WeakMethod(health) if hasattr(health, "__self__") else ref(health)
         self._known = health()
         self._at_ms = 0
+        self._is_quiet = False
 
     def event(self, event: AnyEvent, at_ms: int) -> None:
         """Read the channel's health again, at most once in `LOOK_MS` or at an event about
         health."""
+        was_quiet, self._is_quiet = self._is_quiet, isinstance(event, SyncSent)
+        if was_quiet and self._is_quiet:
+            return  # nothing happened since the last sync, and a thousand channels may be quiet
         if at_ms - self._at_ms >= LOOK_MS or isinstance(event, OF_HEALTH):
             self._at_ms = at_ms
             self.now()

@@ -3,7 +3,8 @@
 A sync is sent soon after a new message, unless another participant syncs first. The interval
 doubles with each sync sent or heard, up to the interval of the specification. Only a new message
 resets the interval. Few rounds of about e syncs each thus happen between two messages, in a group
-of any size (`law.py`).
+of any size (`law.py`). Until another participant is heard, the intervals are those of the preset
+`documented`.
 """
 
 from dataclasses import replace
@@ -11,7 +12,7 @@ from typing import Final
 
 from ..agenda import Agenda
 from ..pacing import Bucket
-from ..sync import Random, SyncTimer, SyncTrigger
+from ..sync import Random, SuppressedSchedule, SyncTimer, SyncTrigger
 from .estimates import Observations
 from .law import acknowledge_ms, feedback_ms, stage_ms
 
@@ -53,7 +54,7 @@ class AdaptiveSyncTimer(SyncTimer):
         self._interval_ms = interval_ms
         self._observations = observations
         self._random = random
-        self._own_ms: int | None = None
+        self._documented = SuppressedSchedule(interval_ms, random)
         self._requests = 0
         """SyncTrigger since news, or since a sync that was no request."""
         self._silent = 0
@@ -88,14 +89,16 @@ class AdaptiveSyncTimer(SyncTimer):
             case SyncTrigger.OWN_SYNC | SyncTrigger.SYNC | SyncTrigger.REQUEST:
                 self.stage += 1
                 self._requests = self._requests + 1 if heard is SyncTrigger.REQUEST else 0
-                self._silent += 1
-                if heard is SyncTrigger.OWN_SYNC:
-                    self._own_ms, self._silent = now_ms, 0
+                self._silent = 0 if heard is SyncTrigger.OWN_SYNC else self._silent + 1
+        if not self._observations.heard:  # there may be nobody to acknowledge anything
+            self._plan(now_ms + self._backed_off_ms(self._documented, heard, now_ms))
+            return
         leaves_turn = self.gives_way and self._silent < measured.others
         is_polite = leaves_turn or self.stage % LISTENS == 0
         share = POLITE_SHARE if is_polite else DEAD_SHARE
         quiet_ms = share * stage_ms(measured, self.stage, self._interval_ms)
         if heard is SyncTrigger.OWN_SYNC:
+            self._own_ms = now_ms
             quiet_ms *= STRANGER_SHARE
         self._plan(now_ms + round(quiet_ms) + feedback_ms(measured, self._random()))
 

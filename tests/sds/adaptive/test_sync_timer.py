@@ -42,6 +42,18 @@ def test_whoever_spoke_waits_longer_and_one_own_sync_is_one_stage() -> None:
     assert soon.stage == 1
 
 
+def test_who_heard_nobody_yet_waits_as_documented() -> None:
+    soon, now_ms = timer(others=0), 0
+    assert wait(soon, SyncTrigger.START, now_ms) < 9_000
+    for spoke, intervals in (
+        *((SyncTrigger.OWN_SYNC, 4), (SyncTrigger.OWN_SYNC, 8), (SyncTrigger.OWN_SYNC, 8)),
+        *((SyncTrigger.OWN_CONTENT, 0.75), (SyncTrigger.OWN_SYNC, 4)),
+    ):
+        now_ms = soon.due_ms or 0
+        for _ in range(2 if spoke is SyncTrigger.OWN_SYNC else 1):  # one own sync counts once
+            assert 0.8 * intervals <= wait(soon, spoke, now_ms) / 30_000 <= 1.2 * intervals
+
+
 def test_requests_put_a_sync_off_some_times_and_no_more() -> None:
     soon = timer()
     soon.restart(SyncTrigger.SYNC, 0)
