@@ -8,6 +8,7 @@ of any size (`law.py`).
 
 from dataclasses import replace
 from typing import Final
+from zlib import crc32
 
 from ..agenda import Agenda
 from ..pacing import Bucket
@@ -22,7 +23,7 @@ POLITE_SHARE: Final = 1.2
 share, participants with the interval of the specification would never send first. The participant
 takes a turn again after as many syncs as there are other participants."""
 LISTENS: Final = 10
-"""Number of syncs after which a participant leaves one turn to participants not heard yet."""
+"""Number of syncs of which one lets all hearers leave a turn to participants not heard yet."""
 JOINING: Final = 1_000
 """Number of participants that a newcomer assumes, because it has heard no other participant."""
 LONG_STAGE: Final = 2
@@ -50,6 +51,8 @@ class AdaptiveSyncTimer(SyncTimer):
         """Syncs since the last news."""
         self.gives_way = False
         """True if participants that do not tune themselves were heard."""
+        self._all_listen = False
+        """True if all hearers of the last sync leave a turn to participants not heard yet."""
         self._interval_ms = interval_ms
         self._observations = observations
         self._random = random
@@ -59,6 +62,11 @@ class AdaptiveSyncTimer(SyncTimer):
         self._silent = 0
         """Syncs heard since the last own message."""
         self._prompts = Bucket(PROMPTS, PROMPTS_EVERY_MS)
+
+    def sync_heard(self, message_id: str) -> None:
+        """Note that a sync arrived, before its call of `restart`."""
+        # All hearers know the id. The stages differ, so a count of syncs would not be a shared one.
+        self._all_listen = crc32(message_id.encode()) % LISTENS == 0
 
     def restart(self, heard: SyncTrigger, now_ms: int) -> None:
         """Start the wait for a sync again, after a sent or received message."""
@@ -92,7 +100,7 @@ class AdaptiveSyncTimer(SyncTimer):
                 if heard is SyncTrigger.OWN_SYNC:
                     self._own_ms, self._silent = now_ms, 0
         leaves_turn = self.gives_way and self._silent < measured.others
-        is_polite = leaves_turn or self.stage % LISTENS == 0
+        is_polite = leaves_turn or (self._all_listen and self.stage >= LISTENS)
         share = POLITE_SHARE if is_polite else DEAD_SHARE
         quiet_ms = share * stage_ms(measured, self.stage, self._interval_ms)
         if heard is SyncTrigger.OWN_SYNC:
