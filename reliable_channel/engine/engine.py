@@ -323,12 +323,15 @@ class Engine:
             self._events += self._translation.refused(message_id, CANCELLED)
         return bool(pending), self.step(now_ms)
 
-    def confirm(self, event: AnyEvent, now_ms: int) -> Step | None:
+    def confirm(self, event: AnyEvent) -> Step | None:
         """Note that the application has handled an event. Return None if the state does not
-        change."""
+        change. Nothing is emitted or planned with the step, but a task may have to wake."""
         if self._pending_events is None or not self._pending_events.confirm(event):
             return None
-        return self.step(now_ms)
+        assert self.unwritten is not None
+        step = Step(self.core.changes(), [], ())
+        self.unwritten.add(step)
+        return step
 
     def emit(self, event: AnyEvent, now_ms: int) -> Step:
         """Emit an event of the runtime, in order with the engine's events."""
@@ -558,9 +561,7 @@ class Engine:
             step = Step(None, events, core.outgoing())
         else:
             step = Step(core.changes(), events, core.outgoing(), accepted)
-            step.is_due = unwritten.add(step)
-            if unwritten and unwritten.wakes_writer:
-                step.wakes.append(Wake.WRITE)
+            unwritten.add(step)
         if step.is_due:
             for each in step.outgoing:
                 self.outbox.put(each, now_ms)

@@ -124,11 +124,6 @@ class UnwrittenSteps:
         return self._ended_filter if self._waiting or self.failure else None
 
     @property
-    def wakes_writer(self) -> bool:
-        """True if the writing task should wake up for the added step."""
-        return self.is_urgent or len(self._waiting) == 1
-
-    @property
     def is_full(self) -> bool:
         """True if so many steps wait for the disk that receiving must pause."""
         return len(self._waiting) > STEPS_WAITING
@@ -138,18 +133,20 @@ class UnwrittenSteps:
         """Number of messages and rows that are not on the disk yet."""
         return len(self._unwritten.entries) + len(self._unwritten.rows)
 
-    def add(self, step: Step) -> bool:
-        """Add a step to the steps that wait to be written. Return True if the step is due at once,
-        because it changes nothing and no step waits."""
+    def add(self, step: Step) -> None:
+        """Add a step to the steps that wait to be written. A step that changes nothing is due at
+        once if no step waits."""
         self.submitted += 1
         if changes := step.changes:
             self._archive.add(changes)
         elif not self._waiting:
             self.ended += 1
-            return True
+            return
+        step.is_due = False
         self._waiting.append(step)
         self.is_urgent = self.is_urgent or step.is_urgent
-        return False
+        if self.is_urgent or len(self._waiting) == 1:
+            step.wakes.append(Wake.WRITE)
 
     def begin(self, now_ms: int, *, at_once: bool) -> Changes | None:
         """Return all waiting data, to be written now in one transaction. Return None if there are

@@ -410,7 +410,10 @@ def test_what_was_not_confirmed_is_delivered_again_after_a_restart() -> None:
         alice.receive(sent.data)
     alice.write()
     first, _ = alice.of(MessageReceived)
-    assert alice.engine.confirm(first, alice.now_ms)
+    step = alice.engine.confirm(first)
+    assert step and step.changes and set(step.changes.rows.values()) == {None}
+    assert (step.events, step.outgoing, step.is_due, step.wakes) == ([], (), False, [Wake.WRITE])
+    assert alice.engine.confirm(first) is None
     alice.write()
     again = Peer("alice", disk)
     again.write()

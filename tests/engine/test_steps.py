@@ -58,10 +58,10 @@ def step(name: str, *, accepted: Accepted | None = None, sync: bool = False) -> 
 
 def test_what_changes_nothing_goes_on_at_once_unless_others_wait() -> None:
     it = steps()
-    empty = Step(Changes(), [SendingMessage("a", "a")], [])
-    assert it.add(empty)
-    assert not it.add(step("b"))
-    assert not it.add(empty)
+    first, last = (Step(Changes(), [SendingMessage("a", "a")], []) for _ in range(2))
+    for each in (first, step("b"), last):
+        it.add(each)
+    assert [first.is_due, last.is_due] == [True, False]
     assert (len(it), it.submitted, it.ended) == (2, 3, 1)
 
 
