@@ -11,8 +11,7 @@ directly to their table. `schema.py`, `rows.py`, `continuity.py` and `ownership.
 import os
 import sqlite3
 import struct
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
@@ -41,6 +40,7 @@ QUICK_CHANGES: Final = 300
 QUICK_BYTES: Final = 64 * 1024
 """Maximum number of written bytes in a transaction that counts as fast."""
 _TABLE: Final = itemgetter(0)
+_FAILURES: Final = (sqlite3.Error, UnicodeDecodeError, OverflowError, struct.error, OSError)
 
 
 class SqliteStateStore:
@@ -90,16 +90,17 @@ class SqliteStateStore:
             StateInUse, StateUnavailable, StateCorrupt, StateMismatch, StateVersionTooNew: the text
                 says what to do.
         """
-        if self._folder is not None and self._folder.is_dir():
-            with self._errors():
-                self.path.parent.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
-        self._ownership.take()
         try:
-            with self._errors():
+            if self._folder is not None and self._folder.is_dir():
+                self.path.parent.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
+            self._ownership.take()
+            try:
                 return self._open(identity)
-        except BaseException:
-            self._release()
-            raise
+            except BaseException:
+                self._release()
+                raise
+        except _FAILURES as error:
+            raise self._error(error) from error
 
     def is_quick(self, changes: Changes) -> bool:
         """Return True if the changes are only appended to the WAL, in the memory of the system."""
@@ -140,10 +141,11 @@ class SqliteStateStore:
         is_due, rows = self._checkpoints.is_due, changes.rows
         new = set(map(_TABLE, rows)) - self._known
         created = [table for table in new if table.name not in self._tables]
-        with self._errors():
+        try:
             connection = self._in_place()
             is_appended = not created and self._change_log.has_room(len(packed.data))
-            with _transaction(connection):
+            with connection:
+                connection.execute("BEGIN IMMEDIATE")
                 self._write_log(connection, changes)
                 if is_appended:
                     put_rows(connection, packed.large)
@@ -156,6 +158,8 @@ class SqliteStateStore:
                     self._change_log.move(connection)
                     put_rows(connection, rows)
                     self._continuity.count(connection)
+        except _FAILURES as error:
+            raise self._error(error) from error
         self._known |= new
         self._tables.update(table.name for table in created)
         self._continuity.committed()
@@ -178,7 +182,8 @@ class SqliteStateStore:
             # A disk that fails now: the next start finds the file as after a crash.
             with suppress(sqlite3.Error, StateError):
                 check_in_place(self.path, self._ownership.inode)
-                with _transaction(self._connection):
+                with self._connection:
+                    self._connection.execute("BEGIN IMMEDIATE")
                     self._change_log.move(self._connection)
                     self._continuity.end(self._connection)
                 self._continuity.committed()
@@ -187,8 +192,10 @@ class SqliteStateStore:
     def _pack(self, changes: Changes) -> Packed:
         """Return the encoded rows, which `is_quick` encoded for the `write` that follows it."""
         if self._packed is None or self._packed[0] is not changes:
-            with self._errors():
+            try:
                 self._packed = changes, pack(changes.rows)
+            except _FAILURES as error:
+                raise self._error(error) from error
         return self._packed[1]
 
     def _release(self) -> None:
@@ -249,7 +256,8 @@ class SqliteStateStore:
         noted = continuity.noted_commits(continuity.values(connection, self.path))
         commits = self._change_log.read(connection, self.path, noted)
         if commits > noted:
-            with _transaction(connection):
+            with connection:
+                connection.execute("BEGIN IMMEDIATE")
                 self._change_log.move(connection)
                 continuity.put(connection, "commits", commits)
             self._change_log.clear()
@@ -293,14 +301,10 @@ class SqliteStateStore:
             f"{('not safe yet' if is_busy else 'safe in the file itself')}"
         )
 
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.Error, UnicodeDecodeError, OverflowError, struct.error) as error:
-            raise state_error(self.path, error) from error
-        except OSError as error:
-            raise StateUnavailable(f"{self.path} cannot be used: {error}") from error
+    def _error(self, error: Exception) -> StateError:
+        if isinstance(error, OSError):
+            return StateUnavailable(f"{self.path} cannot be used: {error}")
+        return state_error(self.path, error)
 
     def _write_log(self, connection: sqlite3.Connection, changes: Changes) -> None:
         if changes.removed:
@@ -339,18 +343,6 @@ def _entries(changes: Changes) -> int:
 def _content_bytes(changes: Changes) -> int:
     """The size of the content of new messages."""
     return sum(len(row[3]) for row in changes.entries.values())
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    try:
-        connection.execute("BEGIN IMMEDIATE")
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
 __all__ = ["Durability", "SqliteStateStore"]
