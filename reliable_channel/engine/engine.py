@@ -56,6 +56,8 @@ from .translation import EncryptedDelivery, Translation
 LAST_LOOK: Final = "last_look_ms"
 BUDGET_EPOCH: Final = "rate_limit_epoch_index"
 BUDGET_SPENT: Final = "rate_limit_messages"
+LOOKS_APART_MS: Final = 10_000
+"""Minimum time (ms) from one saved look to the next. The margin below is far longer."""
 RESTART_MARGIN_MS: Final = 600_000
 """Time (ms) before a restart that the catch-up query also covers. The margin finds messages that
 were stored late or stamped by a slow clock."""
@@ -193,7 +195,7 @@ class Engine:
             if options.rate_limit.enabled
             else None
         )
-        self._rate_limited_until_ms = 0
+        self._rate_limited_until_ms = self._saved_look_ms = 0
         self._handled = RecentSet[bytes](HANDLED_HASHES)
         self._events: list[AnyEvent | Logged] = []
         self._echoes = 0
@@ -412,8 +414,10 @@ class Engine:
 
     def listened(self, at_ms: int) -> None:
         """Note that the transport was listening until this time. The time is saved with the next
-        step, because a quiet channel writes nothing."""
-        self._recorder.put(CHANNEL, LAST_LOOK, at_ms)
+        step, because a quiet channel writes nothing, and not with every step."""
+        if not 0 <= at_ms - self._saved_look_ms < LOOKS_APART_MS:  # the clock may be set back
+            self._saved_look_ms = at_ms
+            self._recorder.put(CHANNEL, LAST_LOOK, at_ms)
 
     def is_known(self, message_hash: bytes) -> bool:
         """Return True if a message in Store is an own message, arrived live, or was handled."""
