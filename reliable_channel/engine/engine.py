@@ -594,21 +594,18 @@ class Engine:
             reports.append(unwritten.failed(failure, now_ms))
         elif tried:
             reports.append(unwritten.written(now_ms))
-        due, withdrawn = [], False
-        for step, reason in unwritten.finish():
-            if reason is None:
-                step.is_due = True
-                due.append(step)
-            elif step.accepted is not None:
-                self._withdraw(step.accepted, reason)
-                withdrawn = True
+        due, refused = unwritten.finish()
+        if (refusal := unwritten.failure) is not None:
+            for accepted in refused:
+                self._withdraw(accepted, refusal)
         for step in due:
+            step.is_due = True
             for outgoing in step.outgoing:
                 self.outbox.put(outgoing, now_ms)
-        if withdrawn or any(reports):
+        if refused or any(reports):
             self._events += filter(None, reports)
             if (step := self.step(now_ms)).is_due:
-                due.append(step)
+                due = (*due, step)
         return due
 
     # -- inside ------------------------------------------------------------------------------------

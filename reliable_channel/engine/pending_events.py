@@ -100,9 +100,10 @@ class PendingEvents:
     def confirm(self, event: AnyEvent) -> bool:
         """Note that the application has handled an event. Return True if the event was
         unconfirmed."""
-        numbers = self._numbers.pop(_key(event), ())
+        if (numbers := self._numbers.pop(_key(event), None)) is None:
+            return False
         self._forget(numbers)
-        return bool(numbers)
+        return True
 
     def restore(self, rows: Sequence[Row]) -> None:
         """Read the unconfirmed events that were saved before a restart."""

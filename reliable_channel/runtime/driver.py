@@ -48,6 +48,8 @@ class RealTimeDriver(driver.Driver[Received]):
         self.sync_status = SyncStatusWatch(engine.core)
         self.to_send: Final = Notifier()
         self.to_write: Final = Notifier()
+        self.to_write_later: Final = Notifier()
+        """A step waits that has time."""
         self.to_decrypt: Final = Notifier()
         self.to_fetch: Final = Notifier()
         self.to_catch_up: Final = Notifier()
@@ -102,7 +104,9 @@ class RealTimeDriver(driver.Driver[Received]):
         if wake is Wake.SEND:
             self.to_send.notify_one()
         elif wake is Wake.WRITE:
-            self.to_write.notify()
+            unwritten = self.engine.unwritten
+            is_urgent = unwritten is not None and unwritten.is_urgent
+            (self.to_write if is_urgent else self.to_write_later).notify()
         elif wake is Wake.DECRYPT:
             self.to_decrypt.notify()
         else:
