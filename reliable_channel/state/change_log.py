@@ -49,7 +49,7 @@ class Packed(NamedTuple):
 
     @property
     def large_bytes(self) -> int:
-        return sum(_size_bytes(row) for row in self.large.values() if row)
+        return sum(map(_size_bytes, filter(None, self.large.values())))
 
 
 class ChangeLog:
