@@ -54,7 +54,7 @@ class Step:
     """Consequences of one input. The consequences are written first, then emitted and broadcast."""
 
     changes: Changes | None
-    """Rows to save, or None if there are none."""
+    """Rows to save, or None if the step changes none."""
     events: list[AnyEvent | Logged]
     outgoing: Sequence[Outgoing]
     accepted: Accepted | None = None
