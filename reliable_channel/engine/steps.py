@@ -41,6 +41,8 @@ class Wake(Enum):
     """Task that sends the waiting messages."""
     WRITE = "write"
     """Task that writes the waiting steps to the disk."""
+    WRITE_LATER = "write_later"
+    """The same task, after `WRITE_DELAY_MS`."""
     DECRYPT = "decrypt"
     """Task that decrypts the delivered contents."""
     FETCH = "fetch"
@@ -151,9 +153,13 @@ class UnwrittenSteps:
                 return
         step.is_due = False
         self._waiting.append(step)
-        self.is_urgent = self.is_urgent or step.is_urgent
-        if self.is_urgent or len(self._waiting) == 1:
+        if self.is_urgent:
+            return  # the task is awake
+        if step.is_urgent:
+            self.is_urgent = True
             step.wakes.append(Wake.WRITE)
+        elif len(self._waiting) == 1:
+            step.wakes.append(Wake.WRITE_LATER)
 
     def begin(self, now_ms: int, *, at_once: bool) -> Changes | None:
         """Return all waiting data, to be written now in one transaction. Return None if there are

@@ -62,6 +62,13 @@ class RealTimeDriver(driver.Driver[Received]):
         self._journal = journal
         self._observers = observers
         self._log = log
+        self._wakes: Final = {
+            Wake.SEND: self.to_send.notify_one,
+            Wake.WRITE: self.to_write.notify,
+            Wake.WRITE_LATER: self.to_write_later.notify,
+            Wake.DECRYPT: self.to_decrypt.notify,
+            Wake.FETCH: self.to_fetch.notify,
+        }
         self._earlier_deadline = Notifier()
         self._rings_at_ms: int | None = None
 
@@ -101,16 +108,7 @@ class RealTimeDriver(driver.Driver[Received]):
 
     def wake(self, wake: Wake) -> None:
         """Wake the task that a step names."""
-        if wake is Wake.SEND:
-            self.to_send.notify_one()
-        elif wake is Wake.WRITE:
-            unwritten = self.engine.unwritten
-            is_urgent = unwritten is not None and unwritten.is_urgent
-            (self.to_write if is_urgent else self.to_write_later).notify()
-        elif wake is Wake.DECRYPT:
-            self.to_decrypt.notify()
-        else:
-            self.to_fetch.notify()
+        self._wakes[wake]()
 
     def ring_at(self, due_ms: int, now_ms: int) -> None:
         """Wake the timer task if this deadline is earlier than its current deadline."""
