@@ -207,6 +207,8 @@ class UnwrittenSteps:
         ended = [self._waiting.popleft() for _ in range(self._batch)]
         self.ended += self._batch
         self._batch = 0
+        if not self._waiting:
+            self.is_urgent = False  # somebody may have waited for this very write
         if self.failure is None:
             return ended, ()
         due, refused = list[Step](), list[Accepted]()

@@ -9,7 +9,7 @@ from reliable_channel.engine.archive_overlay import ArchiveOverlay
 from reliable_channel.engine.backoff import Backoff
 from reliable_channel.engine.logged import Logged
 from reliable_channel.engine.requests import Accepted
-from reliable_channel.engine.steps import STEPS_WAITING, Step, UnwrittenSteps
+from reliable_channel.engine.steps import STEPS_WAITING, Step, UnwrittenSteps, Wake
 from reliable_channel.events import (
     AnyEvent,
     MessageSent,
@@ -94,6 +94,17 @@ def test_what_nothing_follows_from_has_time(events: list[AnyEvent | Logged]) -> 
     awaited.append(it.is_urgent)
     it.begin(0, at_once=False)
     assert [*awaited, it.is_urgent] == [False, True, False]
+
+
+def test_a_write_that_was_awaited_leaves_the_writer_to_be_woken_by_the_next_step() -> None:
+    it, later = steps(), step("b")
+    it.add(step("a"))
+    it.begin(0, at_once=False)
+    it.is_urgent = True
+    it.written(0)
+    it.finish()
+    it.add(later)
+    assert later.wakes == [Wake.WRITE]
 
 
 def test_a_step_that_cannot_be_written_is_refused_where_it_accepted_a_message() -> None:
