@@ -67,10 +67,10 @@ class Driver(ABC, Generic[M]):
 
     def confirm(self, event: AnyEvent) -> None:
         """Note that the application has handled an event."""
-        now_ms = self.now_ms()
-        if (step := self.engine.confirm(event, now_ms)) is not None:
+        if (step := self.engine.confirm(event)) is not None:
             self.note_confirmed(event)
-            self.end(step, now_ms)
+            for wake in step.wakes:
+                self.wake(wake)
 
     def emit(self, event: AnyEvent) -> None:
         """Emit an event of the owner, after events that wait for the state to be written."""
@@ -181,7 +181,7 @@ class Driver(ABC, Generic[M]):
         """Observe an accepted message, before any event of its step is shown."""
 
     def note_confirmed(self, event: AnyEvent) -> None:
-        """Observe a confirmed event, before any event of its step is shown."""
+        """Observe a confirmed event, whose step waits to be written."""
 
     @abstractmethod
     def note_received(

@@ -56,6 +56,8 @@ from .translation import EncryptedDelivery, Translation
 LAST_LOOK: Final = "last_look_ms"
 BUDGET_EPOCH: Final = "rate_limit_epoch_index"
 BUDGET_SPENT: Final = "rate_limit_messages"
+LOOKS_APART_MS: Final = 10_000
+"""Minimum time (ms) from one saved look to the next. The margin below is far longer."""
 RESTART_MARGIN_MS: Final = 600_000
 """Time (ms) before a restart that the catch-up query also covers. The margin finds messages that
 were stored late or stamped by a slow clock."""
@@ -193,7 +195,7 @@ class Engine:
             if options.rate_limit.enabled
             else None
         )
-        self._rate_limited_until_ms = 0
+        self._rate_limited_until_ms = self._saved_look_ms = 0
         self._handled = RecentSet[bytes](HANDLED_HASHES)
         self._events: list[AnyEvent | Logged] = []
         self._echoes = 0
@@ -323,12 +325,15 @@ class Engine:
             self._events += self._translation.refused(message_id, CANCELLED)
         return bool(pending), self.step(now_ms)
 
-    def confirm(self, event: AnyEvent, now_ms: int) -> Step | None:
+    def confirm(self, event: AnyEvent) -> Step | None:
         """Note that the application has handled an event. Return None if the state does not
-        change."""
+        change. Nothing is emitted or planned with the step, but a task may have to wake."""
         if self._pending_events is None or not self._pending_events.confirm(event):
             return None
-        return self.step(now_ms)
+        assert self.unwritten is not None
+        step = Step(self.core.changes(), [], ())
+        self.unwritten.add(step)
+        return step
 
     def emit(self, event: AnyEvent, now_ms: int) -> Step:
         """Emit an event of the runtime, in order with the engine's events."""
@@ -409,8 +414,10 @@ class Engine:
 
     def listened(self, at_ms: int) -> None:
         """Note that the transport was listening until this time. The time is saved with the next
-        step, because a quiet channel writes nothing."""
-        self._recorder.put(CHANNEL, LAST_LOOK, at_ms)
+        step, because a quiet channel writes nothing, and not with every step."""
+        if not 0 <= at_ms - self._saved_look_ms < LOOKS_APART_MS:  # the clock may be set back
+            self._saved_look_ms = at_ms
+            self._recorder.put(CHANNEL, LAST_LOOK, at_ms)
 
     def is_known(self, message_hash: bytes) -> bool:
         """Return True if a message in Store is an own message, arrived live, or was handled."""
@@ -558,9 +565,7 @@ class Engine:
             step = Step(None, events, core.outgoing())
         else:
             step = Step(core.changes(), events, core.outgoing(), accepted)
-            step.is_due = unwritten.add(step)
-            if unwritten and unwritten.wakes_writer:
-                step.wakes.append(Wake.WRITE)
+            unwritten.add(step)
         if step.is_due:
             for each in step.outgoing:
                 self.outbox.put(each, now_ms)
@@ -589,21 +594,18 @@ class Engine:
             reports.append(unwritten.failed(failure, now_ms))
         elif tried:
             reports.append(unwritten.written(now_ms))
-        due, withdrawn = [], False
-        for step, reason in unwritten.finish():
-            if reason is None:
-                step.is_due = True
-                due.append(step)
-            elif step.accepted is not None:
-                self._withdraw(step.accepted, reason)
-                withdrawn = True
+        due, refused = unwritten.finish()
+        if (refusal := unwritten.failure) is not None:
+            for accepted in refused:
+                self._withdraw(accepted, refusal)
         for step in due:
+            step.is_due = True
             for outgoing in step.outgoing:
                 self.outbox.put(outgoing, now_ms)
-        if withdrawn or any(reports):
+        if refused or any(reports):
             self._events += filter(None, reports)
             if (step := self.step(now_ms)).is_due:
-                due.append(step)
+                due = (*due, step)
         return due
 
     # -- inside ------------------------------------------------------------------------------------

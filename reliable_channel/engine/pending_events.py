@@ -20,7 +20,7 @@ from ..events import (
     MessageReceived,
     SendFailed,
 )
-from ..sds.changes import DamagedRow, Recorder, Row, Value, typed_table
+from ..sds.changes import DamagedRow, Recorder, Row, typed_table
 from ..sds.log.entry import LogEntry
 from ..sds.log.log import MessageLog
 
@@ -78,13 +78,13 @@ class PendingEvents:
         """Return the number for a delivered message."""
         missing = [_packed_entry(entry) for entry in event.missing]
         packed = f'{{"event": "{event.wire_name}", "position": {event.position}, "missing": '
-        packed += f"{json.dumps(missing) if missing else []}}}"
+        packed += f"{_ENCODE(missing) if missing else []}}}"
         return self._number(event.message_id, packed)
 
     def report(self, event: Report) -> None:
         """Give a number to a report that is about to be emitted."""
-        values = {name: _packed(getattr(event, name)) for name in _FIELDS[type(event)]}
-        packed = json.dumps({"event": event.wire_name, **values})
+        values = {name: getattr(event, name) for name in _FIELDS[type(event)]}
+        packed = _ENCODE({"event": event.wire_name, **values})
         self.account(event, (self._number(event.message_id, packed),))
 
     def account(self, event: AnyEvent, numbers: tuple[int, ...]) -> None:
@@ -100,9 +100,10 @@ class PendingEvents:
     def confirm(self, event: AnyEvent) -> bool:
         """Note that the application has handled an event. Return True if the event was
         unconfirmed."""
-        numbers = self._numbers.pop(_key(event), ())
+        if (numbers := self._numbers.pop(_key(event), None)) is None:
+            return False
         self._forget(numbers)
-        return bool(numbers)
+        return True
 
     def restore(self, rows: Sequence[Row]) -> None:
         """Read the unconfirmed events that were saved before a restart."""
@@ -192,13 +193,14 @@ def _report(kind: type[Report], values: dict[str, object]) -> Report:
 
 
 def _packed_entry(entry: HistoryEntry) -> list[object]:
-    return [entry.message_id, _packed(entry.retrieval_hint), entry.sender_id]
+    return [entry.message_id, entry.retrieval_hint, entry.sender_id]
 
 
-def _packed(value: object) -> Value:
+def _packed(value: object) -> str:
     if isinstance(value, AcknowledgementSource):
         return value.value
-    if isinstance(value, bytes):
-        return value.hex()
-    assert value is None or isinstance(value, (str, int))
-    return value
+    assert isinstance(value, bytes)
+    return value.hex()
+
+
+_ENCODE: Final = json.JSONEncoder(default=_packed).encode

@@ -7,7 +7,7 @@ message cannot be written, the message is withdrawn without any event.
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import islice
@@ -41,6 +41,8 @@ class Wake(Enum):
     """Task that sends the waiting messages."""
     WRITE = "write"
     """Task that writes the waiting steps to the disk."""
+    WRITE_LATER = "write_later"
+    """The same task, after `WRITE_DELAY_MS`."""
     DECRYPT = "decrypt"
     """Task that decrypts the delivered contents."""
     FETCH = "fetch"
@@ -54,7 +56,7 @@ class Step:
     """Consequences of one input. The consequences are written first, then emitted and broadcast."""
 
     changes: Changes | None
-    """Rows to save, or None in a channel without saved state."""
+    """Rows to save, or None if the step changes none."""
     events: list[AnyEvent | Logged]
     outgoing: Sequence[Outgoing]
     accepted: Accepted | None = None
@@ -72,7 +74,10 @@ class Step:
         not urgent."""
         if self.outgoing or self.accepted:
             return True
-        return not all(isinstance(event, PROGRESS) for event in self.events)
+        for event in self.events:  # no generator expression, because each step comes here
+            if not isinstance(event, PROGRESS):
+                return True
+        return False
 
 
 class UnwrittenSteps:
@@ -101,7 +106,8 @@ class UnwrittenSteps:
         """True if anything waits for a write; else the steps have time (`WRITE_DELAY_MS`)."""
         self._batch = 0
         """Steps, of those that wait, that the present write ends."""
-        self._writing = self._unwritten = Changes()
+        self._writing = Changes()
+        self._unwritten: Changes | None = None
         self._degraded_since_ms: int | None = None
         self._has_reported_reading = False
         self.submitted = 0
@@ -124,11 +130,6 @@ class UnwrittenSteps:
         return self._ended_filter if self._waiting or self.failure else None
 
     @property
-    def wakes_writer(self) -> bool:
-        """True if the writing task should wake up for the added step."""
-        return self.is_urgent or len(self._waiting) == 1
-
-    @property
     def is_full(self) -> bool:
         """True if so many steps wait for the disk that receiving must pause."""
         return len(self._waiting) > STEPS_WAITING
@@ -136,46 +137,56 @@ class UnwrittenSteps:
     @property
     def at_risk(self) -> int:
         """Number of messages and rows that are not on the disk yet."""
-        return len(self._unwritten.entries) + len(self._unwritten.rows)
+        unwritten = self._unwritten
+        return 0 if unwritten is None else len(unwritten.entries) + len(unwritten.rows)
 
-    def add(self, step: Step) -> bool:
-        """Add a step to the steps that wait to be written. Return True if the step is due at once,
-        because it changes nothing and no step waits."""
+    def add(self, step: Step) -> None:
+        """Add a step to the steps that wait to be written. A step that changes nothing is due at
+        once if no step waits."""
         self.submitted += 1
         if changes := step.changes:
             self._archive.add(changes)
-        elif not self._waiting:
-            self.ended += 1
-            return True
+        else:
+            step.changes = None
+            if not self._waiting:
+                self.ended += 1
+                return
+        step.is_due = False
         self._waiting.append(step)
-        self.is_urgent = self.is_urgent or step.is_urgent
-        return False
+        if self.is_urgent:
+            return  # the task is awake
+        if step.is_urgent:
+            self.is_urgent = True
+            step.wakes.append(Wake.WRITE)
+        elif len(self._waiting) == 1:
+            step.wakes.append(Wake.WRITE_LATER)
 
     def begin(self, now_ms: int, *, at_once: bool) -> Changes | None:
         """Return all waiting data, to be written now in one transaction. Return None if there are
         no data, or if the pause after a failed write is not over. After this call, call `written`
         or `failed`, and then `finish`."""
         self._gather()
-        if not self._unwritten or self._is_resting(now_ms, at_once):
+        if self._unwritten is None or self._is_resting(now_ms, at_once):
             return None
-        self._writing, self._unwritten = self._unwritten, Changes()
+        self._writing, self._unwritten = self._unwritten, None
         return self._writing
 
     def written(self, now_ms: int) -> StateRecovered | None:
         self._archive.remove(self._writing)
-        since_ms, self._degraded_since_ms = self._degraded_since_ms, None
-        self.retry_at_ms = self.failure = None
+        if (since_ms := self._degraded_since_ms) is None:
+            return None
+        self._degraded_since_ms = self.retry_at_ms = self.failure = None
         self._backoff.reset()
-        return None if since_ms is None else StateRecovered(now_ms - since_ms, self.given_up)
+        return StateRecovered(now_ms - since_ms, self.given_up)
 
     def failed(self, error: StateError, now_ms: int) -> StateDegraded | None:
         """Note that the write failed. The data are kept for the next write."""
-        self._unwritten = self._writing  # nothing was added since `begin`
+        unwritten = self._unwritten = self._writing  # nothing was added since `begin`
         # The steps that were added since `begin` end now, because they may refer to a refused
         # message. The next write thus contains each refused message together with its deletion.
         self._gather()
         self.failure = error
-        entries = self._unwritten.entries
+        entries = unwritten.entries
         while len(entries) > ENTRIES_AT_RISK:
             oldest = next(iter(entries))
             del entries[oldest]
@@ -189,19 +200,24 @@ class UnwrittenSteps:
         self.retry_at_ms = now_ms + int(self._backoff.next_s() * 1000) if error.retryable else None
         return event
 
-    def finish(self) -> Iterator[tuple[Step, StateError | None]]:
-        """Yield the steps that this write ended, each with the reason for its refusal, or None."""
-        batch, self._batch, has_refused = self._batch, 0, False
+    def finish(self) -> tuple[Sequence[Step], Sequence[Accepted]]:
+        """Return the steps that this write ended, and the own messages that `failure` refuses."""
         if self.failure is None or not self._is_strict:
             self._ended_filter = self._writing_filter
-        for _ in range(batch):
-            step = self._waiting.popleft()
-            self.ended += 1
-            if self.failure is not None and step.accepted is not None:
-                has_refused = True
-                yield step, self.failure
+        ended = [self._waiting.popleft() for _ in range(self._batch)]
+        self.ended += self._batch
+        self._batch = 0
+        if not self._waiting:
+            self.is_urgent = False  # somebody may have waited for this very write
+        if self.failure is None:
+            return ended, ()
+        due, refused = list[Step](), list[Accepted]()
+        for step in ended:
+            if step.accepted is not None:
+                refused.append(step.accepted)
             else:
-                yield _without_syncs(step) if has_refused else step, None
+                due.append(_without_syncs(step) if refused else step)
+        return due, refused
 
     def reading_failed(self) -> StateDegraded | None:
         """Report failed look-ups once, because a message that was not found may be delivered
@@ -214,12 +230,12 @@ class UnwrittenSteps:
     def _gather(self) -> None:
         """Add the changes of all waiting steps to the data of the write that ends the steps."""
         for step in islice(self._waiting, self._batch, None):
-            if not (changes := step.changes):
+            if (changes := step.changes) is None:
                 continue
-            if self._unwritten:
-                self._unwritten.add(changes)
+            if self._unwritten is None:
+                self._unwritten = changes
             else:
-                self._unwritten = changes  # nearly always it is the only one
+                self._unwritten.add(changes)
         self._batch, self.is_urgent = len(self._waiting), False
         self._writing_filter = bytes(self._bloom_filter)
 

@@ -48,6 +48,8 @@ class RealTimeDriver(driver.Driver[Received]):
         self.sync_status = SyncStatusWatch(engine.core)
         self.to_send: Final = Notifier()
         self.to_write: Final = Notifier()
+        self.to_write_later: Final = Notifier()
+        """A step waits that has time."""
         self.to_decrypt: Final = Notifier()
         self.to_fetch: Final = Notifier()
         self.to_catch_up: Final = Notifier()
@@ -60,6 +62,13 @@ class RealTimeDriver(driver.Driver[Received]):
         self._journal = journal
         self._observers = observers
         self._log = log
+        self._wakes: Final = {
+            Wake.SEND: self.to_send.notify_one,
+            Wake.WRITE: self.to_write.notify,
+            Wake.WRITE_LATER: self.to_write_later.notify,
+            Wake.DECRYPT: self.to_decrypt.notify,
+            Wake.FETCH: self.to_fetch.notify,
+        }
         self._earlier_deadline = Notifier()
         self._rings_at_ms: int | None = None
 
@@ -99,14 +108,7 @@ class RealTimeDriver(driver.Driver[Received]):
 
     def wake(self, wake: Wake) -> None:
         """Wake the task that a step names."""
-        if wake is Wake.SEND:
-            self.to_send.notify_one()
-        elif wake is Wake.WRITE:
-            self.to_write.notify()
-        elif wake is Wake.DECRYPT:
-            self.to_decrypt.notify()
-        else:
-            self.to_fetch.notify()
+        self._wakes[wake]()
 
     def ring_at(self, due_ms: int, now_ms: int) -> None:
         """Wake the timer task if this deadline is earlier than its current deadline."""

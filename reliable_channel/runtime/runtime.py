@@ -176,6 +176,7 @@ class Runtime:
 
         if self._writer is not None:
             start(self._writer.run, name="state_writer")
+            start(self._writer.keep_time, name="state_writer_timer")
         start(self._publisher.run, tasks, name="publisher")
         if self._contents is not None:
             start(self._contents.run, self._driver, self._content_tried, name="opener")

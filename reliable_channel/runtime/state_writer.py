@@ -138,13 +138,17 @@ class StateWriter:
         """Wait until all accepted messages are written, or the write has failed. After a failed
         write, wait for one turn of the event loop."""
         steps, until = self._steps, self._steps.submitted
-        if steps.ended >= until:
-            await anyio.lowlevel.checkpoint()
+        self._hurry(until)
+        await anyio.lowlevel.checkpoint()  # a quick write needs one turn
         while steps.ended < until:
-            if steps and not steps.is_urgent:
-                steps.is_urgent = True
-                self._driver.to_write.notify()
+            self._hurry(until)
             await self._progressed.wait()
+
+    def _hurry(self, until: int) -> None:
+        """Write soon what is waited for."""
+        if self._steps.ended < until and self._steps and not self._steps.is_urgent:
+            self._steps.is_urgent = True
+            self._driver.to_write.notify()
 
     async def writable(self) -> None:
         """Wait while too many steps wait for the disk."""
@@ -160,6 +164,15 @@ class StateWriter:
                 await self._wait()
             await self.flush()
 
+    async def keep_time(self) -> None:
+        """Let steps that have time wait a little, for company, until the task is cancelled."""
+        # Its own task, because a timer for each of these steps would cost more than their rows.
+        while True:
+            if not self._steps:
+                await self._driver.to_write_later.wait()
+            await anyio.sleep(WRITE_DELAY_MS / 1000)
+            self._hurry(self._steps.submitted)
+
     async def flush(self, *, at_once: bool = False) -> None:
         """Write all waiting steps, and release them. With `at_once`, write even in the pause after
         a failed write.
@@ -172,39 +185,39 @@ class StateWriter:
             return
         self._is_unfinished = True
         driver, engine, failure = self._driver, self._driver.engine, None
-        changes = engine.begin_write(driver.now_ms(), at_once=at_once)
+        began_ns = driver.now_ns()
+        changes = engine.begin_write(began_ns // 1_000_000, at_once=at_once)
         if changes is not None:
+            was_slow, self._was_slow = self._was_slow, True
             try:
-                await self._write(changes)
+                await self._write(changes, may_be_slow=was_slow)
             except StateError as error:
                 failure = error
-        now_ms = driver.now_ms()
+        ended_ns = driver.now_ns()
+        if changes is not None and failure is None:
+            self._was_slow = ended_ns - began_ns > SLOW_NS
+        now_ms = ended_ns // 1_000_000
         due = engine.end_write(now_ms, tried=changes is not None, failure=failure)
         self._is_unfinished = False
         driver.release(due, now_ms)
         self._progressed.notify()
 
-    async def _write(self, changes: Changes) -> None:
+    async def _write(self, changes: Changes, *, may_be_slow: bool) -> None:
         """Write in the thread, or at once where that is quick and the last write was, too."""
-        now_ns, was_slow, self._was_slow = self._driver.now_ns, self._was_slow, True
-        began_ns = now_ns()
-        quick_store = None if was_slow else self._quick_store
+        quick_store = None if may_be_slow else self._quick_store
         if quick_store is not None and quick_store.is_quick(changes):
             quick_store.write(changes)
         else:
             await self._state.thread.call(self._state.store.write, changes)
-        self._was_slow = now_ns() - began_ns > SLOW_NS
 
     async def _wait(self) -> None:
-        """Wait for a step that something waits for; for others a little longer, for company."""
-        steps, to_write, retry_at_ms = self._steps, self._driver.to_write, self._steps.retry_at_ms
-        if not steps:
-            now_ms = self._driver.now_ms()
-            await to_write.wait(
-                None if retry_at_ms is None else max(0, retry_at_ms - now_ms) / 1000
-            )
-        if steps and not steps.is_urgent:
-            await to_write.wait(WRITE_DELAY_MS / 1000)
+        """Wait for an urgent step, or for the next attempt after a failed write."""
+        driver, retry_at_ms = self._driver, self._steps.retry_at_ms
+        if self._steps:  # they came during the write
+            driver.to_write_later.notify()
+        await driver.to_write.wait(
+            None if retry_at_ms is None else max(0, retry_at_ms - driver.now_ms()) / 1000
+        )
 
 
 def _caller_into_loop() -> Callable[[Callable[[], object]], object]:

@@ -94,10 +94,12 @@ class Changes:
             self.removed.add(message_id)
             self.entries.pop(message_id, None)
             self.hints.pop(message_id, None)
-        self.entries.update(later.entries)
+        if later.entries:
+            self.entries.update(later.entries)
         for row in later.hints.values():
             self.hint(row)
-        self.trimmed_below = later.trimmed_below or self.trimmed_below
+        if later.trimmed_below is not None:
+            self.trimmed_below = later.trimmed_below
         self.rows.update(later.rows)
 
     def hint(self, row: LogRow) -> None:

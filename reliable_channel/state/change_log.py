@@ -49,7 +49,7 @@ class Packed(NamedTuple):
 
     @property
     def large_bytes(self) -> int:
-        return sum(_size_bytes(row) for row in self.large.values() if row)
+        return sum(map(_size_bytes, filter(None, self.large.values())))
 
 
 class ChangeLog:
@@ -145,31 +145,27 @@ def pack(rows: Rows, large: Rows | None = None) -> Packed:
         struct.error: a number that a column cannot have.
     """
     parts: list[bytes] = []
-    add = parts.append
     for (table, key), row in rows.items():
         if row is None or (large and (table, key) in large):
-            add(b"=\1" if row else b"-\1")
+            parts += (b"=\1" if row else b"-\1", _NAMES[table])
             row = (key,)
         else:
-            add(_PUT[len(row)])
-        add(_NAMES[table])
+            parts += (_PUT[len(row)], _NAMES[table])
         for value in row:
             if (kind := type(value)) is str:  # faster than `isinstance`
                 text = value.encode()  # type: ignore[union-attr]
-                add(_LENGTH(b"s", len(text)))
-                add(text)
+                parts += (_TEXTS[len(text)], text)
             elif value is None:
-                add(b"n")
+                parts.append(b"n")
             elif kind is not bytes:
-                add(_NUMBER(b"i", value))
+                parts.append(_NUMBER(b"i", value))
             elif large is None and len(value) > LARGE_BYTES:  # type: ignore[arg-type]
                 large = {
                     k: row for k, row in rows.items() if row and _size_bytes(row) > LARGE_BYTES
                 }
                 return pack(rows, large)
             else:
-                add(_LENGTH(b"b", len(value)))  # type: ignore[arg-type]
-                add(value)  # type: ignore[arg-type]
+                parts += (_LENGTH(b"b", len(value)), value)  # type: ignore[arg-type]
     return Packed(b"".join(parts), large or {})
 
 
@@ -213,7 +209,18 @@ class _Names(dict[Table, bytes]):
         return name
 
 
+class _Texts(dict[int, bytes]):
+    """What precedes a text of as many bytes."""
+
+    def __missing__(self, size_bytes: int) -> bytes:
+        head = _LENGTH(b"s", size_bytes)
+        if size_bytes < LARGE_BYTES:
+            self[size_bytes] = head
+        return head
+
+
 _NAMES: Final = _Names()
+_TEXTS: Final = _Texts()
 
 
 @cache

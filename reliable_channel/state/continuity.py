@@ -11,9 +11,9 @@ import os
 import sqlite3
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
+from typing import NamedTuple
 from zlib import crc32
 
 from .._contracts.state_store import RolledBack
@@ -28,8 +28,13 @@ COPIED_AT_MS = "copied_at_ms"
 """Key of the time at which a copy was made, until a channel opens the copy."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Count:
+_APPEND = (
+    f"INSERT OR IGNORE INTO {change_log.TABLE} SELECT ?, ?, ? "
+    f"FROM {TABLE} WHERE name = 'commits' AND value = ?"
+)
+
+
+class _Count(NamedTuple):
     """How many transactions which file has been through."""
 
     file_id: str
@@ -93,8 +98,7 @@ class Continuity:
         self._to_note = self._noted
         self._check(
             connection.execute(
-                f"INSERT OR IGNORE INTO {change_log.TABLE} SELECT ?, ?, ? "
-                f"FROM {TABLE} WHERE name = 'commits' AND value = ?",
+                _APPEND,
                 (now, packed, checksum(change_log.TABLE, (now, packed)), self._noted),
             )
         )
@@ -200,7 +204,7 @@ class Continuity:
         return None
 
 
-def check_in_place(path: Path, opened: tuple[int, int] | None) -> None:
+def check_in_place(path: Path | str, opened: tuple[int, int] | None) -> None:
     """Check that an open file is still the file at its path.
 
     Raises:

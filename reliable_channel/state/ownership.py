@@ -115,10 +115,10 @@ if sys.platform != "win32":  # which does not fork
     os.register_at_fork(after_in_child=_forget_all)
 
 
-def inode_of(path: Path) -> Inode | None:
+def inode_of(path: Path | str) -> Inode | None:
     """Return the device and inode of the file at a path, or None."""
     try:
-        found = path.stat()
+        found = os.stat(path)  # noqa: PTH116 - each write asks twice, and a `Path` takes as long
     except FileNotFoundError:
         return None
     return found.st_dev, found.st_ino

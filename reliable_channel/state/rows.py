@@ -21,7 +21,7 @@ def checksum(table: str, row: Sequence[Value]) -> int:
     for value in row:
         if isinstance(value, str):
             data = value.encode()
-            parts.append(b"s%d:%b" % (len(data), data))
+            parts += (b"s%d:" % len(data), data)
         elif isinstance(value, int):
             data = b"%d" % value
             parts.append(b"i%d:%b" % (len(data), data))

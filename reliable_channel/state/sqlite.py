@@ -11,12 +11,11 @@ directly to their table. `schema.py`, `rows.py`, `continuity.py` and `ownership.
 import os
 import sqlite3
 import struct
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
-from typing import Final, Literal, get_args
+from typing import Final, Literal, NamedTuple, get_args
 
 from .._contracts.state_store import Identity, Saved
 from ..errors import StateError, StateMismatch, StateUnavailable
@@ -41,6 +40,25 @@ QUICK_CHANGES: Final = 300
 QUICK_BYTES: Final = 64 * 1024
 """Maximum number of written bytes in a transaction that counts as fast."""
 _TABLE: Final = itemgetter(0)
+_CONTENT: Final = itemgetter(3)
+_INSERT: Final = (
+    f"INSERT INTO log ({ENTRY_COLUMNS}, id_hash, {CHECKSUM}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
+_SET_HINT: Final = (
+    f"UPDATE log SET retrieval_hint = ?, {CHECKSUM} = ? WHERE id_hash = ? AND message_id = ?"
+)
+_FAILURES: Final = (sqlite3.Error, UnicodeDecodeError, OverflowError, struct.error, OSError)
+
+
+class _Prepared(NamedTuple):
+    """Changes with their encoded rows and sizes."""
+
+    changes: Changes
+    packed: Packed
+    entries: int
+    """Number of log entries that are written."""
+    content_bytes: int
+    """Size of the content of new messages (bytes)."""
 
 
 class SqliteStateStore:
@@ -63,7 +81,8 @@ class SqliteStateStore:
             raise ValueError(f"`durability` must be 'process' or 'power' (got {durability!r})")
         # SQLite puts the WAL beside what a symbolic link leads to; so do we with all else.
         self.path = Path(os.path.realpath(path))
-        self._wal = Path(f"{self.path}-wal")
+        self._file = str(self.path)
+        self._wal = f"{self._file}-wal"
         self._folder = folder
         self._durability: Durability = durability
         self._ownership = Ownership(self.path)
@@ -75,7 +94,7 @@ class SqliteStateStore:
         """Names of the small tables of the file."""
         self._known: set[Table] = set()
         """Small tables that this process has written to."""
-        self._packed: tuple[Changes, Packed] | None = None
+        self._prepared: _Prepared | None = None
         self._checkpoints = Checkpoints()
         self._is_unfinished = False
         """True if a signal that raised, such as Ctrl-C, took a write by surprise: then nothing more
@@ -90,16 +109,17 @@ class SqliteStateStore:
             StateInUse, StateUnavailable, StateCorrupt, StateMismatch, StateVersionTooNew: the text
                 says what to do.
         """
-        if self._folder is not None and self._folder.is_dir():
-            with self._errors():
-                self.path.parent.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
-        self._ownership.take()
         try:
-            with self._errors():
+            if self._folder is not None and self._folder.is_dir():
+                self.path.parent.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
+            self._ownership.take()
+            try:
                 return self._open(identity)
-        except BaseException:
-            self._release()
-            raise
+            except BaseException:
+                self._release()
+                raise
+        except _FAILURES as error:
+            raise self._error(error) from error
 
     def is_quick(self, changes: Changes) -> bool:
         """Return True if the changes are only appended to the WAL, in the memory of the system."""
@@ -109,10 +129,11 @@ class SqliteStateStore:
             and not self._checkpoints.is_due
             and not self._checkpoints.begins_wal
             and changes.trimmed_below is None
-            and len(changes.rows) + _entries(changes) <= QUICK_CHANGES
+            and len(changes.rows) <= QUICK_CHANGES
             and self._change_log.has_room()
             and self._known.issuperset(map(_TABLE, changes.rows))
-            and _content_bytes(changes) + len(self._pack(changes).data) <= QUICK_BYTES
+            and len(changes.rows) + (ready := self._prepare(changes)).entries <= QUICK_CHANGES
+            and ready.content_bytes + len(ready.packed.data) <= QUICK_BYTES
         )
 
     def write(self, changes: Changes) -> None:
@@ -136,17 +157,19 @@ class SqliteStateStore:
 
     def _write(self, changes: Changes) -> None:
         # Used once, because what is not written now may grow until it is.
-        packed, self._packed = self._pack(changes), None
+        (_, packed, entries, content_bytes), self._prepared = self._prepare(changes), None
         is_due, rows = self._checkpoints.is_due, changes.rows
         new = set(map(_TABLE, rows)) - self._known
         created = [table for table in new if table.name not in self._tables]
-        with self._errors():
+        try:
             connection = self._in_place()
             is_appended = not created and self._change_log.has_room(len(packed.data))
-            with _transaction(connection):
+            with connection:
+                connection.execute("BEGIN IMMEDIATE")
                 self._write_log(connection, changes)
                 if is_appended:
-                    put_rows(connection, packed.large)
+                    if packed.large:
+                        put_rows(connection, packed.large)
                     self._continuity.append(connection, packed.data)
                 else:
                     for table in created:
@@ -156,6 +179,8 @@ class SqliteStateStore:
                     self._change_log.move(connection)
                     put_rows(connection, rows)
                     self._continuity.count(connection)
+        except _FAILURES as error:
+            raise self._error(error) from error
         self._known |= new
         self._tables.update(table.name for table in created)
         self._continuity.committed()
@@ -163,8 +188,7 @@ class SqliteStateStore:
             self._change_log.appended(len(packed.data), rows, packed.large)
         else:
             self._change_log.clear()
-        pages = 3 + 2 * _entries(changes)
-        self._checkpoints.written(pages, _content_bytes(changes) + packed.large_bytes)
+        self._checkpoints.written(3 + 2 * entries, content_bytes + packed.large_bytes)
         if is_due or not is_appended or changes.trimmed_below is not None:
             self._checkpoints.run(connection)
 
@@ -177,19 +201,26 @@ class SqliteStateStore:
         if self._connection is not None and not self._is_unfinished:
             # A disk that fails now: the next start finds the file as after a crash.
             with suppress(sqlite3.Error, StateError):
-                check_in_place(self.path, self._ownership.inode)
-                with _transaction(self._connection):
+                check_in_place(self._file, self._ownership.inode)
+                with self._connection:
+                    self._connection.execute("BEGIN IMMEDIATE")
                     self._change_log.move(self._connection)
                     self._continuity.end(self._connection)
                 self._continuity.committed()
         self._release()
 
-    def _pack(self, changes: Changes) -> Packed:
+    def _prepare(self, changes: Changes) -> _Prepared:
         """Return the encoded rows, which `is_quick` encoded for the `write` that follows it."""
-        if self._packed is None or self._packed[0] is not changes:
-            with self._errors():
-                self._packed = changes, pack(changes.rows)
-        return self._packed[1]
+        prepared = self._prepared
+        if prepared is None or prepared.changes is not changes:
+            try:
+                packed = pack(changes.rows)
+            except _FAILURES as error:
+                raise self._error(error) from error
+            entries = len(changes.entries) + len(changes.hints) + len(changes.removed)
+            content_bytes = sum(map(len, map(_CONTENT, changes.entries.values())))
+            self._prepared = prepared = _Prepared(changes, packed, entries, content_bytes)
+        return prepared
 
     def _release(self) -> None:
         if self._connection is not None:
@@ -199,7 +230,7 @@ class SqliteStateStore:
         self._ownership.release()
 
     def _open(self, identity: Identity) -> Saved:
-        had_wal = self._wal.exists()
+        had_wal = Path(self._wal).exists()
         schema.examine(self.path)
         self._connection = connection = self._connect()
         is_new = not schema.version(connection)
@@ -249,7 +280,8 @@ class SqliteStateStore:
         noted = continuity.noted_commits(continuity.values(connection, self.path))
         commits = self._change_log.read(connection, self.path, noted)
         if commits > noted:
-            with _transaction(connection):
+            with connection:
+                connection.execute("BEGIN IMMEDIATE")
                 self._change_log.move(connection)
                 continuity.put(connection, "commits", commits)
             self._change_log.clear()
@@ -271,7 +303,7 @@ class SqliteStateStore:
         """The connection, once the file and its WAL are seen to lie where they were."""
         if self._ownership.inode is None:
             raise StateUnavailable(f"{self.path} is not open")
-        check_in_place(self.path, self._ownership.inode)
+        check_in_place(self._file, self._ownership.inode)
         if self._connection is None:
             self._connection = self._connect()
             self._connection.execute("SELECT COUNT(*) FROM sqlite_schema")  # makes the WAL
@@ -293,14 +325,10 @@ class SqliteStateStore:
             f"{('not safe yet' if is_busy else 'safe in the file itself')}"
         )
 
-    @contextmanager
-    def _errors(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.Error, UnicodeDecodeError, OverflowError, struct.error) as error:
-            raise state_error(self.path, error) from error
-        except OSError as error:
-            raise StateUnavailable(f"{self.path} cannot be used: {error}") from error
+    def _error(self, error: Exception) -> StateError:
+        if isinstance(error, OSError):
+            return StateUnavailable(f"{self.path} cannot be used: {error}")
+        return state_error(self.path, error)
 
     def _write_log(self, connection: sqlite3.Connection, changes: Changes) -> None:
         if changes.removed:
@@ -310,14 +338,12 @@ class SqliteStateStore:
             )
         if changes.entries:
             connection.executemany(
-                f"INSERT INTO log ({ENTRY_COLUMNS}, id_hash, {CHECKSUM}) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                _INSERT,
                 [(*row, id_hash(row[0]), checksum("log", row)) for row in changes.entries.values()],
             )
         if changes.hints:
             connection.executemany(
-                f"UPDATE log SET retrieval_hint = ?, {CHECKSUM} = ? "
-                "WHERE id_hash = ? AND message_id = ?",
+                _SET_HINT,
                 [
                     (row[4], checksum("log", row), id_hash(row[0]), row[0])
                     for row in changes.hints.values()
@@ -329,28 +355,6 @@ class SqliteStateStore:
                 "DELETE FROM log WHERE (lamport_timestamp, message_id) < (?, ?)",
                 (lamport_timestamp, message_id),
             )
-
-
-def _entries(changes: Changes) -> int:
-    """How many entries of the log are written."""
-    return len(changes.entries) + len(changes.hints) + len(changes.removed)
-
-
-def _content_bytes(changes: Changes) -> int:
-    """The size of the content of new messages."""
-    return sum(len(row[3]) for row in changes.entries.values())
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    try:
-        connection.execute("BEGIN IMMEDIATE")
-        yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        raise
 
 
 __all__ = ["Durability", "SqliteStateStore"]

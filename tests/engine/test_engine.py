@@ -15,7 +15,12 @@ from reliable_channel.diagnostics import (
     SegmentDiscarded,
     SendingFellBehind,
 )
-from reliable_channel.engine.engine import CANCELLED, REORDERED_MS, RESTART_MARGIN_MS
+from reliable_channel.engine.engine import (
+    CANCELLED,
+    LOOKS_APART_MS,
+    REORDERED_MS,
+    RESTART_MARGIN_MS,
+)
 from reliable_channel.engine.logged import Logged
 from reliable_channel.engine.steps import Wake
 from reliable_channel.engine.sync_core import SyncCore
@@ -410,7 +415,11 @@ def test_what_was_not_confirmed_is_delivered_again_after_a_restart() -> None:
         alice.receive(sent.data)
     alice.write()
     first, _ = alice.of(MessageReceived)
-    assert alice.engine.confirm(first, alice.now_ms)
+    step = alice.engine.confirm(first)
+    assert step and step.changes and set(step.changes.rows.values()) == {None}
+    assert (step.events, step.outgoing, step.is_due) == ([], (), False)
+    assert step.wakes == [Wake.WRITE_LATER]
+    assert alice.engine.confirm(first) is None
     alice.write()
     again = Peer("alice", disk)
     again.write()
@@ -418,13 +427,16 @@ def test_what_was_not_confirmed_is_delivered_again_after_a_restart() -> None:
 
 
 def test_after_a_restart_it_listens_from_a_while_before_the_last_look() -> None:
-    """Messages may be stored late, or stamped by a slow clock."""
-    disk = MemoryStateStore()
+    """Messages may be stored late, or stamped by a slow clock. Not each look is saved."""
+    disk, first_ms, saved = MemoryStateStore(), START_MS - 3_600_000, list[int]()
     alice = Peer("alice", disk)
-    alice.engine.listened(START_MS - 3_600_000)
-    alice.send(b"hello")
-    alice.write()
-    assert Peer("alice", disk).listens_from_ms == START_MS - 3_600_000 - RESTART_MARGIN_MS
+    for later_ms in (0, LOOKS_APART_MS - 1, LOOKS_APART_MS, 0):
+        alice.engine.listened(first_ms + later_ms)
+        alice.send(b"hello")
+        alice.write()
+        wanted_from_ms = Peer("alice", disk).listens_from_ms
+        saved.append(wanted_from_ms + RESTART_MARGIN_MS - first_ms)
+    assert saved == [0, 0, LOOKS_APART_MS, 0]
 
 
 def test_a_payload_that_stays_half_finished_is_given_up_in_time() -> None:

@@ -211,7 +211,7 @@ def test_the_form_outlives_a_restart() -> None:
     alice = Peer("alice", disk, **NIM)
     Stranger("bob").says(alice, b"bare")
     alice.write()
-    assert alice.engine.confirm(alice.of(MessageReceived)[0], alice.now_ms)
+    assert alice.engine.confirm(alice.of(MessageReceived)[0])
     alice.write()
     again = Peer("alice", disk, **NIM)
     assert again.of(MessageReceived) == []
@@ -224,7 +224,7 @@ def test_what_is_emitted_again_after_a_restart_tells_no_form() -> None:
     Stranger("bob").says(alice, b"bare")
     Stranger("carol").says(alice, only_segment(LIP_243_V01))
     alice.write()
-    assert alice.engine.confirm(alice.of(MessageReceived)[1], alice.now_ms)
+    assert alice.engine.confirm(alice.of(MessageReceived)[1])
     alice.write()
     again = Peer("alice", disk, **NIM)
     again.write()

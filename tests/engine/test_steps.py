@@ -9,7 +9,7 @@ from reliable_channel.engine.archive_overlay import ArchiveOverlay
 from reliable_channel.engine.backoff import Backoff
 from reliable_channel.engine.logged import Logged
 from reliable_channel.engine.requests import Accepted
-from reliable_channel.engine.steps import STEPS_WAITING, Step, UnwrittenSteps
+from reliable_channel.engine.steps import STEPS_WAITING, Step, UnwrittenSteps, Wake
 from reliable_channel.events import (
     AnyEvent,
     MessageSent,
@@ -58,10 +58,10 @@ def step(name: str, *, accepted: Accepted | None = None, sync: bool = False) -> 
 
 def test_what_changes_nothing_goes_on_at_once_unless_others_wait() -> None:
     it = steps()
-    empty = Step(Changes(), [SendingMessage("a", "a")], [])
-    assert it.add(empty)
-    assert not it.add(step("b"))
-    assert not it.add(empty)
+    first, last = (Step(Changes(), [SendingMessage("a", "a")], []) for _ in range(2))
+    for each in (first, step("b"), last):
+        it.add(each)
+    assert [first.is_due, last.is_due] == [True, False]
     assert (len(it), it.submitted, it.ended) == (2, 3, 1)
 
 
@@ -74,7 +74,9 @@ def test_a_write_ends_the_steps_that_waited_when_it_began() -> None:
     assert {key for _, key in written.rows} == {"a", "b"}
     it.add(step("c"))
     assert it.written(0) is None
-    assert [each.events[0] for each, _ in it.finish()] == [
+    due, refused = it.finish()
+    assert not refused
+    assert [each.events[0] for each in due] == [
         SendingMessage("a", "a"),
         SendingMessage("b", "b"),
     ]
@@ -94,6 +96,17 @@ def test_what_nothing_follows_from_has_time(events: list[AnyEvent | Logged]) -> 
     assert [*awaited, it.is_urgent] == [False, True, False]
 
 
+def test_a_write_that_was_awaited_leaves_the_writer_to_be_woken_by_the_next_step() -> None:
+    it, later = steps(), step("b")
+    it.add(step("a"))
+    it.begin(0, at_once=False)
+    it.is_urgent = True
+    it.written(0)
+    it.finish()
+    it.add(later)
+    assert later.wakes == [Wake.WRITE]
+
+
 def test_a_step_that_cannot_be_written_is_refused_where_it_accepted_a_message() -> None:
     it, accepted = steps(), Accepted("request", ("a",))
     it.add(step("a", accepted=accepted))
@@ -101,8 +114,8 @@ def test_a_step_that_cannot_be_written_is_refused_where_it_accepted_a_message() 
     it.add(step("b", accepted=accepted))
     it.add(step("c", sync=True))
     assert isinstance(it.failed(FULL, 0), StateDegraded)
-    (_, first), (_, second), (cleared, passed) = it.finish()
-    assert (first, second, passed) == (FULL, FULL, None), "they may refer to a refused message"
+    (cleared,), refused = it.finish()
+    assert refused == [accepted, accepted], "they may refer to a refused message"
     assert [each.kind for each in cleared.outgoing] == [OutgoingKind.CONTENT]
     assert cleared.events == [SendingMessage("c", "c")]
 
@@ -113,11 +126,12 @@ def test_a_step_that_waited_when_a_write_failed_is_refused_and_a_later_one_is_no
     it.begin(0, at_once=False)
     it.add(step("b", accepted=accepted))
     it.failed(FULL, 0)
-    assert [reason for _, reason in it.finish()] == [FULL, FULL]
+    assert it.finish() == ([], [accepted, accepted])
     it.add(step("c", accepted=accepted))
     it.begin(10_000, at_once=True)
     it.written(10_000)
-    assert [reason for _, reason in it.finish()] == [None]
+    (_,), refused = it.finish()
+    assert not refused
 
 
 @pytest.mark.parametrize(("error", "retry_at_ms"), [(FULL, 1_000), (StateCorrupt("torn"), None)])
@@ -128,7 +142,7 @@ def test_a_damaged_file_is_not_tried_again(
     it.add(step("a"))
     it.begin(0, at_once=False)
     it.failed(error, 0)
-    list(it.finish())
+    it.finish()
     assert (it.retry_at_ms, it.at_risk) == (retry_at_ms, 1)
     assert it.begin(999, at_once=False) is None
     later = it.begin(1_000, at_once=False)
@@ -171,7 +185,7 @@ def test_a_writer_that_failed_rests_until_it_is_time() -> None:
     it.add(step("a"))
     assert it.begin(0, at_once=False) is not None
     it.failed(FULL, 0)
-    list(it.finish())
+    it.finish()
     assert it.retry_at_ms is not None
     assert it.begin(it.retry_at_ms - 1, at_once=False) is None
     again = it.begin(it.retry_at_ms, at_once=False)
@@ -193,7 +207,7 @@ def test_what_waits_to_be_written_is_found_until_the_store_has_it() -> None:
     it.begin(0, at_once=False)
     it.failed(FULL, 0)
     assert archive.get("a") is not None, "it is only here"
-    list(it.finish())
+    it.finish()
     it.begin(1_000, at_once=False)
     it.written(1_000)
     assert archive.get("a") is None, "from now on the store finds it"
@@ -210,7 +224,7 @@ def test_of_too_many_entries_at_risk_the_oldest_are_given_up_and_counted(
     it.begin(0, at_once=False)
     degraded = it.failed(FULL, 0)
     assert degraded == StateDegraded(str(FULL), 2, retryable=True)
-    list(it.finish())
+    it.finish()
     assert [archive.get(name) is None for name in "abcd"] == [True, True, False, False]
     again = it.begin(1_000, at_once=False)
     assert again is not None and list(again.entries) == ["c", "d"]
@@ -229,7 +243,7 @@ def test_a_write_that_succeeds_makes_the_next_failure_a_first_one() -> None:
             it.failed(FULL, now_ms)
             assert it.retry_at_ms is not None
             waits_ms.append(it.retry_at_ms - now_ms)
-        list(it.finish())
+        it.finish()
     first, second, third = waits_ms
     assert second > first == third
 
@@ -243,5 +257,6 @@ def test_so_many_steps_may_wait_for_the_disk_before_receiving_waits() -> None:
     full.append(it.is_full)
     it.begin(0, at_once=False)
     it.written(0)
-    assert len(list(it.finish())) == STEPS_WAITING + 1
+    due, _ = it.finish()
+    assert len(due) == STEPS_WAITING + 1
     assert [*full, it.is_full] == [False, True, False]

@@ -9,6 +9,7 @@ of any size (`law.py`). Until another participant is heard, the intervals are th
 
 from dataclasses import replace
 from typing import Final
+from zlib import crc32
 
 from ..agenda import Agenda
 from ..pacing import Bucket
@@ -23,7 +24,7 @@ POLITE_SHARE: Final = 1.2
 share, participants with the interval of the specification would never send first. The participant
 takes a turn again after as many syncs as there are other participants."""
 LISTENS: Final = 10
-"""Number of syncs after which a participant leaves one turn to participants not heard yet."""
+"""Number of syncs of which one lets all hearers leave a turn to participants not heard yet."""
 JOINING: Final = 1_000
 """Number of participants that a newcomer assumes, because it has heard no other participant."""
 LONG_STAGE: Final = 2
@@ -51,6 +52,8 @@ class AdaptiveSyncTimer(SyncTimer):
         """Syncs since the last news."""
         self.gives_way = False
         """True if participants that do not tune themselves were heard."""
+        self._all_listen = False
+        """True if all hearers of the last sync leave a turn to participants not heard yet."""
         self._interval_ms = interval_ms
         self._observations = observations
         self._random = random
@@ -60,6 +63,11 @@ class AdaptiveSyncTimer(SyncTimer):
         self._silent = 0
         """Syncs heard since the last own message."""
         self._prompts = Bucket(PROMPTS, PROMPTS_EVERY_MS)
+
+    def sync_heard(self, message_id: str) -> None:
+        """Note that a sync arrived, before its call of `restart`."""
+        # All hearers know the id. The stages differ, so a count of syncs would not be a shared one.
+        self._all_listen = crc32(message_id.encode()) % LISTENS == 0
 
     def restart(self, heard: SyncTrigger, now_ms: int) -> None:
         """Start the wait for a sync again, after a sent or received message."""
@@ -94,7 +102,7 @@ class AdaptiveSyncTimer(SyncTimer):
             self._plan(now_ms + self._backed_off_ms(self._documented, heard, now_ms))
             return
         leaves_turn = self.gives_way and self._silent < measured.others
-        is_polite = leaves_turn or self.stage % LISTENS == 0
+        is_polite = leaves_turn or (self._all_listen and self.stage >= LISTENS)
         share = POLITE_SHARE if is_polite else DEAD_SHARE
         quiet_ms = share * stage_ms(measured, self.stage, self._interval_ms)
         if heard is SyncTrigger.OWN_SYNC:

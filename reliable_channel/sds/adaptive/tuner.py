@@ -93,6 +93,7 @@ class Tuner:
             self._foreign_ms, self._since_foreign = now_ms, 0
         if message.kind is MessageKind.SYNC:
             self._since_foreign += 1
+            self.sync_timer.sync_heard(message.message_id)
             round_ms = 2 * self.observations.delays.scale_ms
             self.observations.crowd.sync_heard(message.sender_id, now_ms, round_ms)
         for entry in message.repair_request:

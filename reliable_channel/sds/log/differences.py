@@ -30,16 +30,18 @@ def difference(base: Assembled, message: Assembled) -> bytes | None:
     data, history = message
     anchor = history[:_ANCHOR_BYTES]
     old, start = base.history.find(anchor), data.find(anchor)
-    if not anchor or old < 0 or start < 0:
+    first = base.data.find(base.history[:_ANCHOR_BYTES])
+    if not anchor or min(old, start, first) < 0:
         return None
-    same = _common(base.history[old:], history)
-    piece = base.data.find(base.history[:_ANCHOR_BYTES]) + old
-    found = b"".join(
-        (_literal(data[:start]), b"@%b" % _TWO.pack(piece, same), _literal(data[start + same :]))
-    )
+    part, piece = base.history[old:], first + old  # the one copy of 20 kB
+    if not history.startswith(part):
+        part = part[: _common(part, history)]
     # A restart must find the very same bytes.
-    is_found = base.data[piece : piece + same] == data[start : start + same]
-    return found if is_found and len(found) < len(data) // 2 else None
+    if not (data.startswith(part, start) and base.data.startswith(part, piece)):
+        return None
+    where, rest = _TWO.pack(piece, len(part)), data[start + len(part) :]
+    found = b"".join((_literal(data[:start]), b"@", where, _literal(rest)))
+    return found if len(found) < len(data) // 2 else None
 
 
 def restored(base: bytes, difference: bytes) -> bytes:

@@ -17,11 +17,13 @@ from reliable_channel.sds import (
     WireProfile,
 )
 from reliable_channel.sds.adaptive.reconciling import ReconcilingState
+from reliable_channel.sds.adaptive.sync_timer import LISTENS
 from reliable_channel.sds.adaptive.tuner import FOREIGN_MESSAGES, REQUESTS, REQUESTS_EVERY_MS, Tuner
 from reliable_channel.sds.events import DeliveryFailed, MessageReceived, Outgoing, OutgoingKind
 from reliable_channel.sds.ids import reliable_channel_id
 from reliable_channel.sds.message import HistoryEntry
 from reliable_channel.sds.options import RepairOptions
+from reliable_channel.sds.sync import SyncTrigger
 from tests import inside
 
 from ..world import NOW_MS, forge, participant
@@ -351,6 +353,23 @@ def test_a_group_is_estimated_by_its_syncs_alone() -> None:
     for number in range(100):
         made.heard(Message(f"one {number}", f"s{number}", "c", 1), None, 1_000_000, participants=2)
     assert made.observations.crowd.factor > 1
+
+
+def test_all_hearers_of_some_syncs_leave_a_turn_to_those_who_were_not_heard_yet() -> None:
+    """The same syncs, although each has heard another number since the last new message."""
+    hearers, left_turns, counted = [tuner() for _ in range(8)], 0, 10 * LISTENS
+    for number, made in enumerate(hearers, LISTENS):
+        for _ in range(number):
+            made.sync_timer.restart(SyncTrigger.SYNC, 0)
+    for number in range(counted):
+        now_ms, polite = 100_000 * number, set[bool]()
+        for made in hearers:
+            made.heard(Message("ada", f"sync-{number}", "c", 1), None, now_ms, participants=1)
+            made.sync_timer.restart(SyncTrigger.SYNC, now_ms)
+            polite.add((made.sync_timer.due_ms or 0) - now_ms >= 36_000)
+        assert len(polite) == 1
+        left_turns += polite.pop()
+    assert counted / LISTENS / 2 < left_turns < 2 * counted / LISTENS
 
 
 def test_what_arrives_is_counted_as_lost_where_it_was_missed_for_long() -> None:

@@ -20,7 +20,7 @@ class DiskWriter:
         self._driver, self._disk = driver, disk
         self._is_writing = self._is_on_disk = False
         self._wakes_at_ms: int | None = None
-        driver.wakes[Wake.WRITE] = self.wake
+        driver.wakes[Wake.WRITE] = driver.wakes[Wake.WRITE_LATER] = self.wake
 
     def wake(self) -> None:
         """Write the waiting steps, at once if a task waits for them, otherwise a little later."""
