@@ -120,7 +120,6 @@ def arrivals(
     found.count_settled()
     if kept.parts != parts:
         keep(path, found.kept(parts))
-    found.count_others()
     return found.arrivals(channel_id)
 
 
@@ -199,10 +198,6 @@ class _Channel:
             self._count(came.filter(pa.array(is_settled)))
             self._batches[nth] = came.filter(pa.array(~is_settled))
 
-    def count_others(self) -> None:
-        for came in self._batches:
-            self._count(came)
-
     def _count(self, came: pa.Table) -> None:
         hours, pairs, bins, missing = self._tallies
         names = "message", "at_ms", "sender", "receiver", "way"
@@ -242,7 +237,9 @@ class _Channel:
         )
 
     def arrivals(self, channel_id: str) -> Arrivals:
-        """Return what was counted."""
+        """Return all deliveries, after `count_settled`."""
+        for came in self._batches:
+            self._count(came)
         hours, pairs, bins, missing = self._tallies
         people = list(self._people)
         delays: dict[Group, Counts] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -50,18 +50,17 @@ class _Numbered:
         self._numbers[self._named] = self._entries + np.arange(len(self._named))
 
     def tables(self) -> Tables:
-        made: dict[str, Callable[[], dict[str, Any]]] = {
-            "delivery": self._deliveries,
-            "wire": self._wire,
-            "received": self._received,
-            "acknowledgement": self._acknowledgements,
-            "repair": self._repairs,
-            "name": self._names,
-            "hint": self._hints,
-            "log_hour": self._hours,
+        made = {
+            "delivery": self._deliveries(),
+            "wire": self._wire(),
+            "received": self._received(),
+            "acknowledgement": self._acknowledgements(),
+            "repair": self._repairs(),
+            "name": self._names(),
+            "hint": self._hints(),
+            "log_hour": hour_columns(self._part.hours),
         }
-        found = {kind: make() for kind, make in made.items()}
-        return {kind: table_of(kind, self._owned(columns)) for kind, columns in found.items()}
+        return {kind: table_of(kind, self._owned(columns)) for kind, columns in made.items()}
 
     def _owned(self, columns: dict[str, Any]) -> dict[str, Any]:
         rows = len(next(iter(columns.values())))
@@ -188,9 +187,6 @@ class _Numbered:
             "message": np.array([number for number, _ in kept], np.int32),
             "retrieval_hint": pa.array([hint for _, hint in kept], pa.binary()),
         }
-
-    def _hours(self) -> dict[str, Any]:
-        return hour_columns(self._part.hours)
 
 
 def hour_columns(hours: Mapping[int, Hour]) -> dict[str, Any]:
