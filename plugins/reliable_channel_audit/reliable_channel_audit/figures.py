@@ -9,9 +9,10 @@ from .facts import Repair
 from .findings import Finding
 from .misbehaviour import Deed
 from .rates import LEVELS, levels
-from .tables.arrivals import Arrivals, Tally
+from .tables.arrivals import Arrivals
 from .tables.ingest import Row
 from .tables.judging import Judged
+from .tables.tally import Tally
 from .timeline import DELIVERIES_A_STRETCH, MAX_STRETCHES, TimeBucket
 
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections import Counter
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import duckdb
+import numpy as np
+import pyarrow as pa
 import pytest
 
 from reliable_channel.runtime.journal import PART_BYTES
@@ -15,14 +21,19 @@ from reliable_channel_audit.figures import by_way, time_buckets
 from reliable_channel_audit.journals import group_of, journal_files
 from reliable_channel_audit.promises import Context
 from reliable_channel_audit.tables import arrivals as counting
-from reliable_channel_audit.tables.arrivals import Arrivals, Counts, arrivals
-from reliable_channel_audit.tables.ingest import ingest
+from reliable_channel_audit.tables import layout
+from reliable_channel_audit.tables.arrivals import Arrivals, arrivals
+from reliable_channel_audit.tables.ingest import ingest, parts
 from reliable_channel_audit.tables.judging import judge
 from reliable_channel_audit.tables.participants import Known
+from reliable_channel_audit.tables.tally import Counts
 from reliable_channel_audit.tables.views import create_views
 from tests.journal_lines import journal_text, json_lines
 
+from .. import simulated
 from ..generated import write_group
+from ..planted import FAULTS, plant
+from ..plants import read, write_parts
 from .tables import delivery, judged, judged_facts, known
 
 ALICE = known(
@@ -155,3 +166,70 @@ def test_a_message_has_the_way_of_the_copy_that_waited_for_others(tmp_path: Path
             ways.append(dict(connection.execute(query).fetchall()))
     assert all(each == ways[0] for each in ways)
     assert set(by_tables["general"].by_way) == {"live", "store"}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_directory_that_grew_has_the_verdict_of_a_new_one(tmp_path: Path, seed: int) -> None:
+    """Whatever parts come when: of restarted participants, copies, and open journals that grow."""
+    random = Random(seed)
+    whole, journals = tmp_path / "whole", tmp_path / "journals"
+    if seed % 4 == 3:
+        simulated.run(seed, whole)
+    else:
+        paths = write_group(whole, participants=3, messages=90, seed=seed, loss=0.3)
+        if seed % 2:
+            plant(random.choice([*FAULTS]), paths[1], seed)
+    write_parts(tmp_path / "parts", read(whole), parts=random.randint(2, 5))
+    waiting = sorted((tmp_path / "parts").iterdir())
+    if seed % 3:
+        random.shuffle(waiting)
+    while waiting:
+        for path in waiting[: (count := random.randint(1, 4))]:
+            folder = journals / "copies" if random.random() < 0.1 else journals
+            folder.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, folder)
+            shutil.copy2(path, journals)
+        waiting = waiting[count:]
+        with_open = random.random() < 0.5
+        every = [
+            judge(facts, ingest([journals], facts, with_open=with_open).group)
+            for facts in (tmp_path / "grown", tmp_path / f"new{len(waiting)}")
+        ]
+        grown, new = (each.verdict.to_json() for each in every)
+        assert json.loads(grown) == json.loads(new)
+        one, other = (each.arrivals for each in every)
+        assert {name: plain(each) for name, each in one.items()} == {
+            name: plain(each) for name, each in other.items()
+        }
+
+
+def plain(found: Arrivals) -> list[object]:
+    counts = found.delays, found.by_way, found.missing
+    bins = [np.asarray(each).tolist() for each in found.bins]
+    return [*({group: list(each) for group, each in of.items()} for of in counts), *bins]
+
+
+def test_deliveries_in_parts_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also those of a sender whose journal comes later."""
+    journals, facts, opened = tmp_path / "journals", tmp_path / "facts", list[str]()
+    write_group(tmp_path / "whole", participants=3, seed=3)
+    write_parts(tmp_path / "parts", read(tmp_path / "whole"))
+    late = sorted((tmp_path / "parts").glob("p002.*"))
+    shutil.copytree(tmp_path / "parts", journals, ignore=lambda *_: [path.name for path in late])
+    judge(facts, ingest([journals], facts).group)
+    reading = layout.read
+
+    def noted(paths: list[Path], kind: str, *others: Any) -> pa.Table:
+        opened.extend(path.stem for path in paths if kind == "delivery")
+        return reading(paths, kind, *others)
+
+    monkeypatch.setattr(layout, "read", noted)
+    judge(facts, ingest([journals], facts).group)
+    assert opened == []
+    for path in late:
+        shutil.copy2(path, journals)
+    found = judge(facts, ingest([journals], facts).group)
+    own = {row["sha256"] for row in parts(facts) if row["participant_id"] == "p002"}
+    assert {*opened} == own
+    assert found.verdict.holds
+    assert sum(map(len, found.arrivals["general"].by_way.values())) == 240

@@ -351,27 +351,26 @@ class _FastReader:
         timed = self._is_heard & (wire.source == live) & (wire.timestamp_ns != NOT_GIVEN)
         at = np.flatnonzero(timed)
         senders = messages.sender[at]
-        firsts = list(_counted(senders))
-        if len(firsts) > MAX_LAGS:
+        ranks = {sender: rank for rank, sender in enumerate(_counted(senders))}
+        if len(ranks) > MAX_LAGS:
             raise NeedsRowReader("the journal has too many senders for the column reader")
         places = _first_bytes(wire.message_hash[at])
         order = np.lexsort((places, senders))
         at, senders, places = at[order], senders[order], places[order]
-        for sender in firsts:
-            begin = int(np.searchsorted(senders, sender))
-            end = int(np.searchsorted(senders, sender, side="right"))
-            last = begin + LAGS_OF_A_SENDER
-            if last < end and places[last - 1] == places[last]:
-                raise NeedsRowReader(
-                    "two copies arrived together, and the result depends on which copy came first"
-                )
-            chosen = at[begin : min(end, last)]
-            lags = wire.at_ms[chosen] - wire.timestamp_ns[chosen] // 1_000_000
-            hashes = rows_of(wire.message_hash[chosen])
-            ranks = [-place for place in places[begin : min(end, last)].tolist()]
-            found = zip(ranks, hashes, lags.tolist(), strict=True)
-            for _, message_hash, lag in sorted(found):
-                yield Lag(*self._whose, self._names[sender], message_hash, lag)
+        nth = np.arange(len(at)) - np.searchsorted(senders, senders)
+        is_tied = (senders[1:] == senders[:-1]) & (places[1:] == places[:-1])
+        if (is_tied & (nth[1:] == LAGS_OF_A_SENDER)).any():
+            raise NeedsRowReader(
+                "two copies arrived together, and the result depends on which copy came first"
+            )
+        chosen = nth < LAGS_OF_A_SENDER
+        at, senders = at[chosen], senders[chosen].tolist()
+        lags = (wire.at_ms[at] - wire.timestamp_ns[at] // 1_000_000).tolist()
+        hashes = rows_of(wire.message_hash[at])
+        behind = [-place for place in places[chosen].tolist()]
+        ordered = zip(map(ranks.__getitem__, senders), behind, hashes, lags, senders, strict=True)
+        for _, _, message_hash, lag, sender in sorted(ordered):
+            yield Lag(*self._whose, self._names[sender], message_hash, lag)
 
 
 def _first_bytes(hashes: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import lru_cache
 from hashlib import sha256
 from itertools import count
 from typing import Final, NamedTuple
@@ -13,7 +14,7 @@ import numpy as np
 from reliable_channel.spi import CodecError, SpecCodec, sds_pb2, set_bits
 
 from ..misbehaviour import MAX_FILL
-from .packing import Pieces, Unpacked
+from .packing import Unpacked
 from .wire import Array, NeedsRowReader, Whole
 
 _CODEC: Final = SpecCodec()
@@ -57,11 +58,9 @@ def no_messages() -> Messages:
 
 
 class Found(NamedTuple):
-    """Messages of some lines, and contents that the application received."""
+    """Messages of some lines."""
 
     messages: Messages
-    contents: Array
-    """SHA-256 of each received content, as rows of 32 bytes."""
     hints: Whole
     """Number of each retrieval hint (in `Messages.hints`) that occurs in a message."""
     hinted: Whole
@@ -70,12 +69,9 @@ class Found(NamedTuple):
     """Place of the field with the content in its message. -1 if its piece has other fields."""
 
 
-def messages_of(
-    unpacked: Unpacked, wire: Whole, received: Whole, skipped: Whole, ids: Ids
-) -> Found:
-    """Return the messages in the texts `wire`, and the hashes of the texts `received`.
-
-    Data that occurs only in `skipped` texts is not decoded.
+def messages_of(unpacked: Unpacked, wire: Whole, skipped: Whole, ids: Ids) -> Found:
+    """Return the messages in the texts `wire`. Data that occurs only in `skipped` texts is not
+    decoded.
 
     Raises:
         NeedsRowReader: one that is none, is of another dialect, or is suspicious.
@@ -84,24 +80,31 @@ def messages_of(
         raise NeedsRowReader("a message on the wire is packed as a value")
     is_skipped = np.zeros(len(unpacked.counts), bool)
     is_skipped[skipped] = True
-    is_wanted = np.zeros(len(unpacked.sizes), bool)
-    is_wanted[unpacked.uses[~np.repeat(is_skipped, unpacked.counts)]] = True
-    pieces = unpacked.decode(is_wanted)
-    texts = _Texts(unpacked, pieces)
-    decoder = _Decoder(ids)
+    texts, decoder = _Texts(unpacked, ~is_skipped), _Decoder(ids)
     for parts in map(texts.parts, wire.tolist()):
         decoder.add(parts)
+    return decoder.found()
+
+
+def contents_of(unpacked: Unpacked, received: Whole) -> Array:
+    """Return the SHA-256 of the contents that an application received, in the texts `received`."""
+    is_wanted = np.zeros(len(unpacked.counts), bool)
+    is_wanted[received] = True
+    texts = _Texts(unpacked, is_wanted)
     contents = [
         _content_in(*texts.parts(text)) if is_value else b"".join(texts.parts(text))
         for text, is_value in zip(received.tolist(), unpacked.is_value[received], strict=True)
     ]
-    return decoder.found(_digests([sha256(each).digest() for each in contents]))
+    return _digests([sha256(each).digest() for each in contents])
 
 
 class _Texts:
     """Texts in parts, each of them one piece."""
 
-    def __init__(self, unpacked: Unpacked, pieces: Pieces) -> None:
+    def __init__(self, unpacked: Unpacked, is_wanted: Array) -> None:
+        is_piece = np.zeros(len(unpacked.sizes), bool)
+        is_piece[unpacked.uses[np.repeat(is_wanted, unpacked.counts)]] = True
+        pieces = unpacked.decode(is_piece)
         self._text, self._uses = pieces.text, unpacked.uses
         self._begins, self._ends = pieces.begins.tolist(), pieces.ends.tolist()
         self._lasts = np.cumsum(unpacked.counts).tolist()
@@ -139,27 +142,27 @@ class _Decoder:
             raise NeedsRowReader("a Lamport timestamp has more than 63 bits")
         if filled and filled >= MAX_FILL * 8 * len(raw.bloom_filter) - 1:  # whatever is rounded
             raise NeedsRowReader("a bloom filter has nearly all bits set")
-        ids, entries, numbers, place = self._ids, raw.causal_history, self._hints, len(self._rows)
-        references = [ids[each.message_id] for each in entries]
-        hints = zip(references, [each.retrieval_hint for each in entries], strict=True)
+        ids, numbers, place = self._ids, self._hints, len(self._rows)
+        hints = [(ids[each.message_id], each.retrieval_hint) for each in raw.causal_history]
         self._hinted += [
             (numbers.setdefault(hint, len(numbers)), place) for hint in hints if hint[1]
         ]
+        self._references += [reference for reference, _ in hints]
         about = ids[raw.sender_id], ids[raw.message_id], lamport
-        self._rows.append((*about, len(payload), len(references)))
-        self._contents.append(sha256(raw.content).digest())
-        self._references += references
-        self._content_begin.append(_place_of(raw.content, parts))
+        self._rows.append((*about, len(payload), len(hints)))
+        content = raw.content
+        self._contents.append(sha256(content).digest())
+        self._content_begin.append(_place_of(content, parts, len(payload)))
 
-    def found(self, contents: Array) -> Found:
-        """Return the messages so far, with contents of others."""
+    def found(self) -> Found:
+        """Return the messages so far."""
         sender, message_id, lamport, sizes, counts = np.array(self._rows, np.int64).reshape(-1, 5).T
         digests, references = _digests(self._contents), np.array(self._references, np.int64)
         hints, hinted = np.array(self._hinted, np.int64).reshape(-1, 2).T
         messages = Messages(
             *(sender, message_id, lamport, digests, sizes, counts, references, [*self._hints])
         )
-        return Found(messages, contents, hints, hinted, np.array(self._content_begin, np.int64))
+        return Found(messages, hints, hinted, np.array(self._content_begin, np.int64))
 
 
 def _parsed(payload: bytes) -> sds_pb2.Message:
@@ -174,13 +177,13 @@ def _parsed(payload: bytes) -> sds_pb2.Message:
     raise NeedsRowReader("a message is of another dialect")
 
 
-def _place_of(content: bytes, parts: Sequence[bytes]) -> int:
+def _place_of(content: bytes, parts: Sequence[bytes], end: int) -> int:
     """At which byte of a message its content's field begins, if a part is this field alone."""
-    head, begin = _head(len(content)), sum(map(len, parts))
+    field = _head(len(content)) + content
     for part in reversed(parts):  # it is the last one of most messages
-        begin -= len(part)
-        if part.startswith(head) and part[len(head) :] == content:
-            return begin
+        end -= len(part)
+        if part == field:
+            return end
     return -1
 
 
@@ -193,6 +196,7 @@ def _content_in(field: bytes) -> bytes:
     raise NeedsRowReader("a received value belongs to another field than the content")
 
 
+@lru_cache(maxsize=1_000)
 def _head(length: int) -> bytes:
     """Tag and length of the field of a content."""
     head = bytearray(b"\xa2\x01")  # field 20 with bytes

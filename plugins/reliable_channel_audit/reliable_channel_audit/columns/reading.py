@@ -14,7 +14,7 @@ from ..journals import MAX_LINE_BYTES
 from ..lines import OPENED, WIRE_IN, WIRE_OUT, Json
 from .forms import FORMS, RECEIVED, Lines, hashed
 from .known import Known
-from .messages import DIGEST_BYTES, Messages, messages_of, no_messages, rows_of
+from .messages import DIGEST_BYTES, Messages, contents_of, messages_of, no_messages, rows_of
 from .packing import unpacked
 from .wire import Array, NeedsRowReader, Whole
 
@@ -151,12 +151,13 @@ class Payloads:
         wire = np.flatnonzero(np.concatenate(wires))
         received = np.flatnonzero(np.concatenate(received_lines))
         hashes = [*chain(*hash_lists)]
-        places = self._known.places(hashes, texts.bytes_of()[wire])
+        sizes, known = texts.bytes_of()[wire], self._known
+        places = known.places(hashes, sizes)
         new = places < 0
-        contents, is_known = self._known.contents(texts, wire, places, received)
-        skipped = np.append(wire[~new], received[is_known])
-        found = messages_of(texts, wire[new], received[~is_known], skipped, self._known.ids)
-        contents[~is_known] = found.contents
-        self.messages.append(self._known.with_known(found.messages, places))
+        found = messages_of(texts, wire[new], np.append(wire[~new], received), known.ids)
+        self.messages.append(known.with_known(found.messages, places))
+        known.add([*compress(hashes, new)], found)
+        contents, is_known = known.contents(texts, wire, known.places(hashes, sizes), received)
+        if not is_known.all():
+            contents[~is_known] = contents_of(texts, received[~is_known])
         self.contents.append(contents)
-        self._known.add([*compress(hashes, new)], found)

@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-Array: TypeAlias = "np.ndarray[Any, Any]"
+Array: TypeAlias = np.ndarray[Any, Any]
 Whole: TypeAlias = Array
 """Array of whole numbers with 64 bits."""
 Bytes: TypeAlias = Array

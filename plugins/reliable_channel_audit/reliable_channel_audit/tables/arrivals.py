@@ -1,11 +1,17 @@
-"""Numbers of deliveries to other participants, by duration, hour, pair and path."""
+"""Numbers of deliveries to other participants, by duration, hour, pair and path.
+
+A delivery is settled if ingested parts have its sender's log entry, and the path of the message is
+known. Later parts do not change a settled delivery. The counts of settled deliveries are kept
+beside the facts, with the other deliveries as rows, so that each part is read once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,9 +22,14 @@ from ..facts import way_of
 from ..log_order import HOUR_MS
 from ..promises import Context
 from ..rates import Group
+from . import layout
 from .participants import Known
+from .remembered import keep, kept_in, path_of
 from .stored_part import coded
+from .tally import NO, Counts, Tally
 
+FORMAT: Final = 1
+"""Version of kept counts, which is raised when equal parts give other counts."""
 WAYS: Final = "live", "retransmission", "repair", "store", "unknown"
 AGAIN: Final = frozenset({"retransmission", "repair", "store"})
 """Paths of a message other than its first broadcast."""
@@ -33,48 +44,11 @@ _COLUMNS: Final = (
 )
 _OTHERS: Final = 2**60
 """Beyond all times."""
-
-
-class Counts(Sequence[int]):
-    """Sorted values, each stored with its count."""
-
-    def __init__(self, values: Whole, counts: Whole) -> None:
-        self.values, self.counts = values, counts
-        self._up_to = np.cumsum(counts)
-
-    def __len__(self) -> int:
-        return int(self._up_to[-1]) if len(self._up_to) else 0
-
-    def __getitem__(self, place: Any) -> Any:
-        return int(self.values[np.searchsorted(self._up_to, place, side="right")])
-
-
-class Tally:
-    """Counts of each value in each group of values."""
-
-    def __init__(self) -> None:
-        self._parts: list[tuple[Whole, Whole, Whole]] = []
-
-    def add(self, groups: Whole, values: Whole, counts: Whole | None = None) -> None:
-        self._parts.append(_counted(groups, values, counts))
-
-    def merged(self) -> tuple[Whole, Whole, Whole]:
-        """Return groups, values and counts in order."""
-        if len(self._parts) > 1:
-            self._parts = [_counted(*map(np.concatenate, zip(*self._parts, strict=True)))]
-        none = np.zeros(0, np.int64)
-        return self._parts[0] if self._parts else (none, none, none)
-
-    def by_group(
-        self, of: Callable[[Whole], Whole] = lambda groups: groups
-    ) -> Iterator[tuple[int, Counts]]:
-        """Yield the values of each group, where groups with an equal `of` are joined."""
-        groups, values, counts = self.merged()
-        groups, values, counts = _counted(of(groups), values, counts)
-        begins = np.flatnonzero(np.diff(groups, prepend=-1))
-        ends = np.append(begins, len(groups))[1:]
-        for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
-            yield int(groups[begin]), Counts(values[begin:end], counts[begin:end])
+_UNKNOWN: Final = WAYS.index("unknown")
+Parts = dict[str, tuple[int, list[str]]]
+"""Lead of each participant's clock (ms), and the SHA-256 of each of its parts."""
+Kinds = tuple[pa.Array, Whole]
+"""Hashes of all messages that went out, and the path of a copy with each hash."""
 
 
 class Bins(NamedTuple):
@@ -101,46 +75,202 @@ class Arrivals(NamedTuple):
     bins: Bins
 
 
-class _Came(NamedTuple):
-    """Some deliveries, in arrays."""
+class _Kept(msgspec.Struct):
+    """Deliveries in ingested parts of a channel."""
 
-    message: Whole
-    at_ms: Whole
-    own: Array
-    sender: Whole
-    receiver: Whole
-    way: Whole
-    missing_ms: Whole
-    """-1 if the message was not missed."""
+    format: int
+    parts: Parts
+    sent: list[bytes]
+    ways: Array
+    """Path of each message in `sent`."""
+    message_ids: list[str]
+    accepted_ms: Array
+    people: list[str]
+    rows: bytes
+    """Stream of Arrow data with the deliveries that are not settled."""
+    tallies: list[list[Array]]
+    """Counts of the settled deliveries."""
+    wide: int
+    """Exponent of the width of a time bin."""
+
+
+_NOTHING: Final = _Kept(FORMAT, {}, [], NO, [], NO, [], b"", [[NO] * 3] * 4, 0)
 
 
 def arrivals(
     channel_id: str, context: Context, known: Sequence[Known], directory: Path
 ) -> Arrivals:
     """Count the deliveries of a channel. Times are corrected by the leads of clocks."""
-    people, ids = Ids(), pa.array([], pa.string())
-    kinds = _kinds(known)
-    batches: list[_Came] = []
-    accepted_ms = np.zeros(0, np.int64)
-    for batch in _batches(known, directory):
+    parts = {
+        each.participant.participant_id: (
+            context.ahead_ms[channel_id, each.participant.participant_id],
+            [row["sha256"] for row in each.rows],
+        )
+        for each in known
+        if each.rows
+    }
+    kinds, path = _kinds(known), path_of(directory, channel_id)
+    kept = kept_in(path, _Kept)
+    if kept is None or not _is_of(kept, parts, kinds):
+        kept = _NOTHING
+    found = _Channel(kept, context, known, directory, kinds)
+    if found.is_outdated:
+        kept = _NOTHING
+        found = _Channel(kept, context, known, directory, kinds)
+    found.count_settled()
+    if kept.parts != parts:
+        keep(path, found.kept(parts))
+    found.count_others()
+    return found.arrivals(channel_id)
+
+
+def _is_of(kept: _Kept, parts: Parts, kinds: Kinds) -> bool:
+    """True if parts, clocks and paths are those of before, beside new parts."""
+    for name, (ahead_ms, before) in kept.parts.items():
+        now_ms, now = parts.get(name, (ahead_ms, []))
+        if (now_ms, now[: len(before)]) != (ahead_ms, before):
+            return False
+    return kept.format == FORMAT and np.array_equal(
+        _ways(pa.array(kept.sent, layout.DIGEST), kinds), kept.ways
+    )
+
+
+class _Channel:
+    """Deliveries of a channel. Those in `kept` are not read again."""
+
+    def __init__(
+        self,
+        kept: _Kept,
+        context: Context,
+        known: Sequence[Known],
+        directory: Path,
+        kinds: Kinds,
+    ) -> None:
+        self._before, self._kinds, self._context = kept, kinds, context
+        self._people, self._ids = Ids(*kept.people), pa.array(kept.message_ids, pa.string())
+        self._stored_ms = self._accepted_ms = kept.accepted_ms
+        self._tallies = Tally(), Tally(), Tally(), Tally()
+        """Deliveries by hour and path, by pair, and by time bin; and missing messages by path."""
+        rows = [pa.ipc.open_stream(kept.rows).read_all()] if kept.rows else []
+        self._batches = [_with_ways(each, kinds) for each in rows]
+        for batch in _batches(known, directory, kept.parts):
+            self._add(batch)
+        every_ms = self._accepted_ms
+        self._since_ms = np.where(every_ms < _OTHERS // 2, every_ms, every_ms - _OTHERS)
+        begin_ms = int(self._since_ms.min(initial=_OTHERS))
+        span_ms = max(int(self._since_ms.max(initial=begin_ms)) - begin_ms, 1)
+        self._wide = max(span_ms // MAX_BINS, 1).bit_length()
+        is_own = kept.accepted_ms < _OTHERS // 2
+        now_ms = self._accepted_ms[: len(is_own)]
+        self.is_outdated = kept.wide > self._wide or (now_ms != kept.accepted_ms)[is_own].any()
+        """True if other participants accepted messages before those that were counted."""
+
+    def _add(self, batch: Sequence[tuple[Known, pa.Table]]) -> None:
         texts = pa.chunked_array([table["message_id"].combine_chunks() for _, table in batch])
-        found = pc.index_in(texts, value_set=ids)
+        found = pc.index_in(texts, value_set=self._ids)
         if found.null_count:
-            ids = pa.concat_arrays([ids, pc.unique(texts.filter(found.is_null()))])
-            found = pc.index_in(texts, value_set=ids)
-        came = _came(batch, found.to_numpy(), context, people, kinds)
-        accepted_ms = _accepted(accepted_ms, len(ids), came)
-        is_others = ~came.own & (came.sender != came.receiver)
-        batches.append(_Came(*(column[is_others] for column in came)))
-    is_of_sender = accepted_ms < _OTHERS // 2
-    accepted_ms = np.where(is_of_sender, accepted_ms, accepted_ms - _OTHERS)
-    return _tallied(channel_id, batches, accepted_ms, list(people))
+            new = pc.unique(texts.filter(found.is_null()))
+            self._ids = pa.concat_arrays([self._ids, new])
+            found = pc.index_in(texts, value_set=self._ids)
+        tables = [_came(each, table, self._context, self._people) for each, table in batch]
+        came = pa.concat_tables(tables).append_column("message", found)
+        own, stored = came["is_own"].to_numpy(), came["is_stored"].to_numpy()
+        at_ms, messages = came["at_ms"].to_numpy(), found.to_numpy()
+        accepted_ms, count = np.where(own, at_ms, at_ms + _OTHERS), len(self._ids)
+        self._accepted_ms = _accepted(self._accepted_ms, count, messages, accepted_ms)
+        self._stored_ms = _accepted(self._stored_ms, count, messages[stored], accepted_ms[stored])
+        is_others = ~own & (came["sender"].to_numpy() != came["receiver"].to_numpy())
+        self._batches.append(_with_ways(came.filter(pa.array(is_others)), self._kinds))
+
+    def count_settled(self) -> None:
+        """Count the deliveries that later parts do not change."""
+        hours, pairs, bins, missing = self._before.tallies
+        sender, receiver = np.divmod(pairs[0], max(len(self._before.people), 1))
+        pairs = [sender * len(self._people) + receiver, *pairs[1:]]
+        place, again = np.divmod(bins[0], 2)
+        bins = [(place >> (self._wide - self._before.wide)) * 2 + again, *bins[1:]]
+        for tally, columns in zip(self._tallies, (hours, pairs, bins, missing), strict=True):
+            tally.add(*columns)
+        own_ms = self._stored_ms
+        is_own = (own_ms < _OTHERS // 2) & (own_ms == self._accepted_ms)
+        for nth, came in enumerate(self._batches):
+            is_known = came["is_stored"].to_numpy() & (came["way"].to_numpy() != _UNKNOWN)
+            is_settled = is_known & is_own[came["message"].to_numpy()]
+            self._count(came.filter(pa.array(is_settled)))
+            self._batches[nth] = came.filter(pa.array(~is_settled))
+
+    def count_others(self) -> None:
+        for came in self._batches:
+            self._count(came)
+
+    def _count(self, came: pa.Table) -> None:
+        hours, pairs, bins, missing = self._tallies
+        names = "message", "at_ms", "sender", "receiver", "way"
+        message, at_ms, sender, receiver, way = (came[name].to_numpy() for name in names)
+        since_ms = self._since_ms[message]
+        delay_ms = at_ms - since_ms
+        hours.add(since_ms // HOUR_MS * len(WAYS) + way, delay_ms)
+        pairs.add(sender * len(self._people) + receiver, delay_ms)
+        again = np.isin(way, [WAYS.index(name) for name in AGAIN])
+        bins.add((since_ms >> self._wide) * 2 + again, _highest_bits(delay_ms))
+        missing_ms = pc.fill_null(came["missing_ms"], -1).to_numpy()
+        was_missing = missing_ms >= 0
+        missing.add(way[was_missing], missing_ms[was_missing])
+
+    def kept(self, parts: Parts) -> _Kept:
+        """Return what was counted and the other deliveries in parts, after `count_settled`."""
+        is_stored = self._stored_ms < 2 * _OTHERS
+        numbers = np.cumsum(is_stored) - 1
+        rest = pa.concat_tables(came.filter(came["is_stored"]) for came in self._batches)
+        message = pa.array(numbers[rest["message"].to_numpy()], layout.NUMBER)
+        rest = rest.drop_columns(["message", "way"]).append_column("message", message)
+        rows = pa.BufferOutputStream()
+        with pa.ipc.new_stream(rows, rest.schema) as stream:
+            stream.write_table(rest)
+        hashes, ways = self._kinds
+        return _Kept(
+            FORMAT,
+            parts,
+            hashes.to_pylist(),
+            ways[:-1],
+            self._ids.filter(pa.array(is_stored)).to_pylist(),
+            self._stored_ms[is_stored],
+            list(self._people),
+            rows.getvalue().to_pybytes(),
+            [list(tally.merged()) for tally in self._tallies],
+            self._wide,
+        )
+
+    def arrivals(self, channel_id: str) -> Arrivals:
+        """Return what was counted."""
+        hours, pairs, bins, missing = self._tallies
+        people = list(self._people)
+        delays: dict[Group, Counts] = {}
+        for _, each in hours.by_group(np.zeros_like):
+            delays[channel_id, None, None, None] = each
+        for hour, each in hours.by_group(lambda groups: groups // len(WAYS)):
+            delays[channel_id, hour * HOUR_MS, None, None] = each
+        for pair, each in pairs.by_group():
+            sender, receiver = divmod(pair, len(people))
+            delays[channel_id, None, people[sender], people[receiver]] = each
+        by_way = hours.by_group(lambda groups: groups % len(WAYS))
+        groups, delays_ms, counts = bins.merged()
+        return Arrivals(
+            delays,
+            {WAYS[way]: each for way, each in by_way},
+            {WAYS[way]: each for way, each in missing.by_group()},
+            Bins(groups // 2 << self._wide, delays_ms, groups % 2 == 1, counts, 1 << self._wide),
+        )
 
 
-def _batches(known: Iterable[Known], directory: Path) -> Iterator[list[tuple[Known, pa.Table]]]:
+def _batches(
+    known: Iterable[Known], directory: Path, parts: Parts
+) -> Iterator[list[tuple[Known, pa.Table]]]:
+    """Yield the deliveries that are not in the given parts."""
     batch, rows = [], 0
     for each in known:
-        table = each.tables("delivery", directory, _COLUMNS)
+        _, before = parts.get(each.participant.participant_id, (0, []))
+        table = each.tables("delivery", directory, _COLUMNS, since=len(before))
         batch.append((each, table))
         rows += table.num_rows
         if rows >= BATCH:
@@ -150,114 +280,54 @@ def _batches(known: Iterable[Known], directory: Path) -> Iterator[list[tuple[Kno
         yield batch
 
 
-def _kinds(known: Iterable[Known]) -> tuple[pa.Array, Whole]:
-    """Hashes of all that went out, and by which way a copy came that has one."""
+def _kinds(known: Iterable[Known]) -> Kinds:
     kinds: dict[bytes, str] = {}
     for each in known:
         for message_hash, kind in each.sent.items():
             kinds[message_hash] = min(kind, kinds.get(message_hash, kind))
     ways = [WAYS.index(way_of(None, kind)) for kind in kinds.values()]
-    return pa.array(list(kinds), pa.binary(32)), np.array([*ways, WAYS.index("unknown")])
+    return pa.array(list(kinds), layout.DIGEST), np.array([*ways, _UNKNOWN])
 
 
-def _came(
-    batch: Sequence[tuple[Known, pa.Table]],
-    messages: Whole,
-    context: Context,
-    people: Ids,
-    kinds: tuple[pa.Array, Whole],
-) -> _Came:
-    hashes, ways = kinds
-    parts = []
-    for each, table in batch:
-        whose = each.participant.channel_id, each.participant.participant_id
-        words = Ids("store")
-        copies = pc.fill_null(pc.index_in(table["message_hash"], value_set=hashes), -1)
-        way = ways[copies.to_numpy()]
-        way[coded(table["source"], words) == 0] = WAYS.index("store")
-        at_ms = table["at_ms"].to_numpy()
-        since_ms = table["missing_since_ms"]
-        missing_ms = np.full(len(at_ms), -1)
-        if since_ms.null_count < len(at_ms):
-            missing_ms = pc.fill_null(pc.subtract(table["at_ms"], since_ms), -1).to_numpy()
-        parts.append(
-            (
-                at_ms - context.ahead_ms[whose],
-                table["is_own"].to_numpy(),
-                coded(table["sender_id"], people),
-                np.full(len(at_ms), people[whose[1]]),
-                way,
-                missing_ms,
-            )
-        )
-    return _Came(messages, *map(np.concatenate, zip(*parts, strict=True)))
+def _ways(hashes: pa.Array | pa.ChunkedArray, kinds: Kinds) -> Whole:
+    """Return the path of a copy with each hash."""
+    every, ways = kinds
+    return ways[pc.fill_null(pc.index_in(hashes, value_set=every), -1).to_numpy()]
 
 
-def _accepted(known_ms: Whole, count: int, came: _Came) -> Whole:
+def _came(each: Known, table: pa.Table, context: Context, people: Ids) -> pa.Table:
+    """The deliveries of a participant, with numbers for names."""
+    whose = each.participant.channel_id, each.participant.participant_id
+    at_ms, rows = table["at_ms"], table.num_rows
+    columns = {
+        "at_ms": pc.subtract(at_ms, context.ahead_ms[whose]),
+        "is_own": table["is_own"],
+        "sender": coded(table["sender_id"], people),
+        "receiver": np.full(rows, people[whose[1]]),
+        "is_store": coded(table["source"], Ids("store")) == 0,
+        "message_hash": table["message_hash"],
+        "missing_ms": pc.subtract(at_ms, table["missing_since_ms"]),
+        "is_stored": np.arange(rows) < each.ingested_of(table),
+    }
+    return pa.table(columns)
+
+
+def _with_ways(came: pa.Table, kinds: Kinds) -> pa.Table:
+    way = _ways(came["message_hash"], kinds)
+    way[came["is_store"].to_numpy()] = WAYS.index("store")
+    return came.append_column("way", pa.array(way))
+
+
+def _accepted(known_ms: Whole, count: int, messages: Whole, accepted_ms: Whole) -> Whole:
     """When each message was accepted: by its sender, or by anybody (`_OTHERS` later) where no
     sender's journal has it."""
     found = np.full(count, 2 * _OTHERS)
     found[: len(known_ms)] = known_ms
-    np.minimum.at(found, came.message, np.where(came.own, came.at_ms, came.at_ms + _OTHERS))
+    np.minimum.at(found, messages, accepted_ms)
     return found
-
-
-def _tallied(
-    channel_id: str, batches: Sequence[_Came], accepted_ms: Whole, people: Sequence[str]
-) -> Arrivals:
-    begin_ms = int(accepted_ms.min(initial=_OTHERS))
-    span_ms = max(int(accepted_ms.max(initial=begin_ms)) - begin_ms, 1)
-    wide = max(span_ms // MAX_BINS, 1).bit_length()
-    first_hour, first_bin = begin_ms // HOUR_MS, begin_ms >> wide
-    hours, pairs, missing, bins = Tally(), Tally(), Tally(), Tally()
-    for came in batches:
-        since_ms = accepted_ms[came.message]
-        delay_ms = came.at_ms - since_ms
-        hours.add((since_ms // HOUR_MS - first_hour) * len(WAYS) + came.way, delay_ms)
-        pairs.add(came.sender * len(people) + came.receiver, delay_ms)
-        was_missing = came.missing_ms >= 0
-        missing.add(came.way[was_missing], came.missing_ms[was_missing])
-        again = np.isin(came.way, [WAYS.index(way) for way in AGAIN])
-        bins.add(((since_ms >> wide) - first_bin) * 2 + again, _highest_bits(delay_ms))
-    delays: dict[Group, Counts] = {}
-    for _, each in hours.by_group(np.zeros_like):
-        delays[channel_id, None, None, None] = each
-    for hour, each in hours.by_group(lambda groups: groups // len(WAYS)):
-        delays[channel_id, (hour + first_hour) * HOUR_MS, None, None] = each
-    for pair, each in pairs.by_group():
-        sender, receiver = divmod(pair, len(people))
-        delays[channel_id, None, people[sender], people[receiver]] = each
-    groups, delays_ms, counts = bins.merged()
-    return Arrivals(
-        delays,
-        {WAYS[way]: each for way, each in hours.by_group(lambda groups: groups % len(WAYS))},
-        {WAYS[way]: each for way, each in missing.by_group()},
-        Bins((groups // 2 + first_bin) << wide, delays_ms, groups % 2 == 1, counts, 1 << wide),
-    )
 
 
 def _highest_bits(values: Whole) -> Whole:
     values = np.maximum(values, 1)
     dropped = np.maximum(np.frexp(values.astype(np.float64))[1] - BITS, 0)
     return values >> dropped << dropped
-
-
-def _counted(
-    groups: Whole, values: Whole, counts: Whole | None = None
-) -> tuple[Whole, Whole, Whole]:
-    """Each group and value once, in order, with its counts added up. A count is 1 if not given."""
-    if not len(groups):
-        return groups, values, groups
-    every, least = values, int(values.min())
-    width = int(values.max()) - least + 1
-    if is_wide := (int(groups.max()) + 1) * width >= _OTHERS:  # a clock was set by ages
-        every, values = np.unique(values, return_inverse=True)
-        least, width = 0, len(every)
-    keys = groups * width + (values - least)
-    if counts is None:
-        found, sums = np.unique(keys, return_counts=True)
-    else:
-        found, numbers = np.unique(keys, return_inverse=True)
-        sums = np.bincount(numbers, weights=counts).astype(np.int64)
-    values = found % width + least
-    return found // width, every[values] if is_wide else values, sums

@@ -124,7 +124,8 @@ class ChannelLogs:
         for each in self._known if hours else ():
             if not any(self._hours[whose].keys() & hours for whose in each.hours):
                 continue
-            table = each.tables("delivery", self._directory, COLUMNS)
+            within = min(hours), max(hours) + HOUR_MS - 1
+            table = each.tables("delivery", self._directory, COLUMNS, within=within)
             if each.by_rows is not None:
                 life = pa.array([numbers[one[:3]] for one in each.by_rows.deliveries], pa.int64())
             else:

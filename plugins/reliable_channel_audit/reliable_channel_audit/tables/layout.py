@@ -9,6 +9,7 @@ counts the rows of `delivery` and then the rows of `name`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -150,6 +151,7 @@ _STEADY: Final = ("line", "at_ms", "lamport_timestamp", "position", "timestamp_n
 """Columns that are stored as differences of one row from the next."""
 
 
+@lru_cache(maxsize=1_000)  # a journal of few lines costs little else
 def partition(directory: Path, kind: str, channel_id: str | None, day: str) -> Path:
     """Return the folder for a kind, a channel and a day."""
     folder = directory / f"kind={kind}"
@@ -205,8 +207,14 @@ def write(path: Path, table: pa.Table) -> None:
     unfinished.replace(path)
 
 
-def read(paths: Sequence[Path], kind: str, columns: Sequence[str] | None = None) -> pa.Table:
-    """Return the rows in files of a kind, in the order of journal lines."""
+def read(
+    paths: Sequence[Path],
+    kind: str,
+    columns: Sequence[str] | None = None,
+    within: tuple[int, int] | None = None,
+) -> pa.Table:
+    """Return the rows in files of a kind, in the order of journal lines. With `within`, files
+    without a Lamport timestamp in this range are left out."""
     schema = SCHEMAS[kind]
     wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
     names = _names_of(schema)
@@ -214,12 +222,25 @@ def read(paths: Sequence[Path], kind: str, columns: Sequence[str] | None = None)
     for path in paths:
         with pa.OSFile(str(path)) as file:
             found = pq.ParquetFile(file, read_dictionary=names)
+            if within is not None and not _is_within(found.metadata, within):
+                continue
             tables.append(found.read(columns=wanted.names, use_threads=False))
     if not tables:
         return wanted.empty_table()
     table = pa.concat_tables(_plain(each, wanted) for each in tables).unify_dictionaries()
     is_split = len(tables) > 1 and "line" in wanted.names
     return table.sort_by("line") if is_split else table
+
+
+def _is_within(metadata: pq.FileMetaData, within: tuple[int, int]) -> bool:
+    """True if a row group may have a Lamport timestamp in a range."""
+    place = metadata.schema.names.index("lamport_timestamp")
+    for nth in range(metadata.num_row_groups):
+        found = metadata.row_group(nth).column(place).statistics
+        is_known = found is not None and found.has_min_max
+        if not is_known or (found.min <= within[1] and within[0] <= found.max):
+            return True
+    return False
 
 
 def table_of(kind: str, columns: Mapping[str, pa.Array | list[object]]) -> pa.Table:

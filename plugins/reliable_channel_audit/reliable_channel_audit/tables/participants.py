@@ -71,16 +71,32 @@ class Known:
     by_rows: Many | None = None
     """Numerous facts of the participant, if it was judged row by row."""
 
-    def tables(self, kind: str, directory: Path, columns: Sequence[str]) -> pa.Table:
-        """Return columns of one kind of facts, from all parts of the participant. For a participant
-        that was judged row by row, only `delivery` is available."""
+    def tables(
+        self,
+        kind: str,
+        directory: Path,
+        columns: Sequence[str],
+        *,
+        since: int = 0,
+        within: tuple[int, int] | None = None,
+    ) -> pa.Table:
+        """Return columns of one kind of facts, from all files of the participant except the first
+        parts, as many as `since`. With `within`, parts without a Lamport timestamp in this range
+        are left out. For a participant that was judged row by row, only `delivery` is available."""
         if self.by_rows is not None:
             return _table_of(self.by_rows.deliveries, columns)
-        stored = [path for row in self.rows for path in paths_of(row, directory, kind)]
-        every = [layout.read([path], kind, columns) for path in stored]
+        stored = [path for row in self.rows[since:] for path in paths_of(row, directory, kind)]
+        every = [layout.read([path], kind, columns, within) for path in stored]
         every += [tables[kind].select(columns) for tables in self.live]
         found = pa.concat_tables(every or [layout.read([], kind, columns)])
         return self._with_sources(found, directory) if kind == "delivery" else found
+
+    def ingested_of(self, deliveries: pa.Table) -> int:
+        """Return the number of rows that are from ingested parts, which are the first ones."""
+        if self.by_rows is not None:
+            return 0
+        live: int = sum(each["delivery"].num_rows for each in self.live)
+        return int(deliveries.num_rows) - live
 
     def _with_sources(self, found: pa.Table, directory: Path) -> pa.Table:
         """Deliveries with the sources of messages whose copy arrived in an earlier part."""

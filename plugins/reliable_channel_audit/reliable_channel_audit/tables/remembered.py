@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, get_args
+from typing import Any, Final, TypeVar, get_args
 
 import msgspec
+import numpy as np
 
+from ..columns.wire import Array
 from ..facts import Fact
 from ..journals import Participant
 from ..log_order import Hour
 from .ingest import Row
 from .participants import Acknowledged, Known, Many, Whose
 
+T = TypeVar("T")
 FORMAT: Final = 3
 """Version of kept findings, which is raised when equal files give other findings."""
 _KINDS: Final[dict[str, Callable[[Iterable[object]], Fact]]] = {
@@ -24,7 +27,7 @@ _KINDS: Final[dict[str, Callable[[Iterable[object]], Fact]]] = {
 
 class _Kept(msgspec.Struct):
     key: str
-    few: list[tuple[str, list[object]]]
+    few: list[tuple[str, list[Any]]]
     hours: list[tuple[Whose, int, int, str, int, int]]
     sent: dict[bytes, str]
     acknowledged: list[Acknowledged]
@@ -35,15 +38,9 @@ def remembered(
     participant: Participant, rows: Sequence[Row], directory: Path, settle_ms: int | None
 ) -> Known | None:
     """Return the kept findings about a participant with the same files, or None."""
-    path = _path(participant, directory)
     key = _key(participant, rows, settle_ms)
-    if key is None or not path.exists():
-        return None
-    try:
-        kept = msgspec.msgpack.decode(path.read_bytes(), type=_Kept)
-    except msgspec.DecodeError:
-        return None
-    if kept.key != key:
+    kept = kept_in(path_of(directory, participant.channel_id, participant.participant_id), _Kept)
+    if key is None or kept is None or kept.key != key:
         return None
     few = [_KINDS[kind](values) for kind, values in kept.few]
     rows = [] if kept.by_rows is not None else list(rows)
@@ -70,16 +67,36 @@ def remember(known: Known, rows: Sequence[Row], directory: Path, settle_ms: int 
         known.acknowledged,
         known.by_rows,
     )
-    path = _path(known.participant, directory)
+    keep(path_of(directory, known.participant.channel_id, known.participant.participant_id), kept)
+
+
+def kept_in(path: Path, kind: type[T]) -> T | None:
+    """Return what a file keeps, or None if the file is missing or has another form."""
+    try:
+        return msgspec.msgpack.decode(path.read_bytes(), type=kind, dec_hook=_array)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
+
+
+def keep(path: Path, value: object) -> None:
+    """Write a value to a file completely or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_suffix(".tmp")
-    unfinished.write_bytes(msgspec.msgpack.encode(kept))
+    unfinished.write_bytes(msgspec.msgpack.encode(value, enc_hook=_bytes))
     Path(unfinished).replace(path)
 
 
-def _path(participant: Participant, directory: Path) -> Path:
-    name = f"{participant.channel_id}\0{participant.participant_id}"
-    return directory / "judged" / f"{sha256(name.encode()).hexdigest()}.msgpack"
+def path_of(directory: Path, *names: str) -> Path:
+    """Return the file for what is kept about a channel, or about a participant of a channel."""
+    return directory / "judged" / f"{sha256(repr(names).encode()).hexdigest()}.msgpack"
+
+
+def _bytes(array: Array) -> bytes:
+    return bytes(array.tobytes())
+
+
+def _array(kind: type, data: bytes) -> Array:
+    return np.frombuffer(data, np.int64)
 
 
 def _key(participant: Participant, rows: Sequence[Row], settle_ms: int | None) -> str | None:
