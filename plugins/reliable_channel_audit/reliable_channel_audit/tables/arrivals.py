@@ -179,7 +179,7 @@ class _Channel:
         self._accepted_ms = _accepted(self._accepted_ms, count, messages, accepted_ms)
         self._stored_ms = _accepted(self._stored_ms, count, messages[stored], accepted_ms[stored])
         is_others = ~own & (came["sender"].to_numpy() != came["receiver"].to_numpy())
-        self._batches.append(_with_ways(came.filter(pa.array(is_others)), self._kinds))
+        self._batches.append(_with_ways(came, self._kinds).filter(pa.array(is_others)))
 
     def count_settled(self) -> None:
         """Count the deliveries that later parts do not change."""
@@ -201,7 +201,8 @@ class _Channel:
     def _count(self, came: pa.Table) -> None:
         hours, pairs, bins, missing = self._tallies
         names = "message", "at_ms", "sender", "receiver", "way"
-        message, at_ms, sender, receiver, way = (came[name].to_numpy() for name in names)
+        columns = (came[name].to_numpy() for name in names)
+        message, at_ms, sender, receiver, way = (each.astype(np.int64) for each in columns)
         since_ms = self._since_ms[message]
         delay_ms = at_ms - since_ms
         hours.add(since_ms // HOUR_MS * len(WAYS) + way, delay_ms)
@@ -218,7 +219,7 @@ class _Channel:
         numbers = np.cumsum(is_stored) - 1
         rest = pa.concat_tables(came.filter(came["is_stored"]) for came in self._batches)
         message = pa.array(numbers[rest["message"].to_numpy()], layout.NUMBER)
-        rest = rest.drop_columns(["message", "way"]).append_column("message", message)
+        rest = rest.set_column(rest.column_names.index("message"), "message", message)
         rows = pa.BufferOutputStream()
         with pa.ipc.new_stream(rows, rest.schema) as stream:
             stream.write_table(rest)
@@ -289,7 +290,8 @@ def _kinds(known: Iterable[Known]) -> Kinds:
 def _ways(hashes: pa.Array | pa.ChunkedArray, kinds: Kinds) -> Whole:
     """Return the path of a copy with each hash."""
     every, ways = kinds
-    return ways[pc.fill_null(pc.index_in(hashes, value_set=every), -1).to_numpy()]
+    places = pc.index_in(hashes.cast(layout.DIGEST), value_set=every)
+    return ways[pc.fill_null(places, -1).to_numpy()]
 
 
 def _came(each: Known, table: pa.Table, context: Context, people: Ids) -> pa.Table:
@@ -299,8 +301,8 @@ def _came(each: Known, table: pa.Table, context: Context, people: Ids) -> pa.Tab
     columns = {
         "at_ms": pc.subtract(at_ms, context.ahead_ms[whose]),
         "is_own": table["is_own"],
-        "sender": coded(table["sender_id"], people),
-        "receiver": np.full(rows, people[whose[1]]),
+        "sender": coded(table["sender_id"], people).astype(np.int32),
+        "receiver": np.full(rows, people[whose[1]], np.int32),
         "is_store": coded(table["source"], Ids("store")) == 0,
         "message_hash": table["message_hash"],
         "missing_ms": pc.subtract(at_ms, table["missing_since_ms"]),
@@ -310,9 +312,18 @@ def _came(each: Known, table: pa.Table, context: Context, people: Ids) -> pa.Tab
 
 
 def _with_ways(came: pa.Table, kinds: Kinds) -> pa.Table:
+    """The deliveries with their paths. Hashes that gave a path are dropped, to save memory."""
     way = _ways(came["message_hash"], kinds)
     way[came["is_store"].to_numpy()] = WAYS.index("store")
-    return came.append_column("way", pa.array(way))
+    if "way" in came.column_names:
+        before = came["way"].to_numpy()
+        way = np.where(before == _UNKNOWN, way, before)
+        came = came.drop_columns(["way"])
+    hashes = came["message_hash"]
+    rest = pc.if_else(pa.array(way == _UNKNOWN), hashes, pa.scalar(None, hashes.type))
+    place = came.column_names.index("message_hash")
+    came = came.set_column(place, "message_hash", rest.cast(pa.binary()))
+    return came.append_column("way", pa.array(way, pa.int8()))
 
 
 def _accepted(known_ms: Whole, count: int, messages: Whole, accepted_ms: Whole) -> Whole:

@@ -168,7 +168,6 @@ def _by_columns(
             parts.append(gathered_part(Path(path), copies))
             live.append(tables_of(parts[-1], participant.participant_id))
     opened, life = joined(participant, parts)
-    parts.clear()  # or a long journal is in memory twice
     found = facts_of_parts(participant, opened, life, settle_ms=settle_ms)
     is_out = ~life.wire.is_in
     kinds = map(list(life.words).__getitem__, life.wire.source[is_out].tolist())
