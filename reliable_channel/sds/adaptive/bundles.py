@@ -3,12 +3,13 @@
 Every participant that has the messages could broadcast the bundle. A random delay decides which
 participants begin. The other participants hear the bundles and stop, and lost messages are
 requested again. If several participants lack the messages, several participants answer, because no
-participant broadcasts a message twice. If a participant leaves its answer unfinished, another
-participant answers the next request.
+participant broadcasts a message twice for lists. If a participant leaves its answer unfinished,
+another participant answers the next request. A participant repeats its bundle when it answers a
+repair request for a message of the bundle.
 """
 
 import zlib
-from collections import OrderedDict, deque
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
@@ -48,6 +49,9 @@ LOST_BY: Final = 2
 AGAIN_MS: Final = 600_000
 """Time (ms) after a broadcast of a message in which it is not broadcast for another request.
 Participants that lost it then get the message from other participants or by a repair request."""
+REPEATS: Final = 3
+"""Number of times that a bundle is repeated because of repair requests. The participant that lost
+the bundle knows one or two of its ids at a time. Perhaps no other participant has the messages."""
 HOUR_MS: Final = 3_600_000
 """Period (ms) in which a participant answers with at most as many messages as its log has."""
 BUNDLES: Final = 80
@@ -94,7 +98,9 @@ class Bundles:
         self._on_air: OrderedDict[LogKey, int] = OrderedDict()
         """When each was in a bundle last, the oldest first."""
         self._broadcast: OrderedDict[LogKey, int] = OrderedDict()
-        """When each was broadcast here last, the oldest first."""
+        """When each was broadcast here last, repetitions aside, the oldest first."""
+        self._repeats = Counter[int]()
+        """How often the bundle of each of these times was repeated."""
         self._in_hour: deque[tuple[int, int]] = deque()
         """Times of own bundles of the last hour, and their numbers of messages."""
         self._limit_bytes = FIRST_BUNDLE_BYTES
@@ -127,16 +133,30 @@ class Bundles:
         self._forget(now_ms)
         left = self._left_in_hour - len(self._lacking)
         for key in keys:
-            on_air_ms = self._on_air.get(key)
-            if key in self._broadcast or (
-                on_air_ms is not None and now_ms - on_air_ms <= self._hold_ms
-            ):
+            if key in self._broadcast or self._is_on_air(key, now_ms):
                 continue
             if left <= 0:
                 return False
             left -= key not in self._lacking
             self._lack(key, now_ms)
         return True
+
+    def answered(self, key: LogKey, now_ms: int) -> None:
+        """Note that this participant answers a repair request for a message. If an own bundle had
+        the message, a participant lost the bundle, which is therefore repeated."""
+        self._forget(now_ms)
+        at_ms = self._broadcast.get(key)
+        is_coming = key in self._lacking or self._is_on_air(key, now_ms)
+        if at_ms is None or is_coming or self._repeats[at_ms] == REPEATS:
+            return
+        self._repeats[at_ms] += 1
+        for each in [each for each, sent_ms in self._broadcast.items() if sent_ms == at_ms]:
+            self._lack(each, now_ms)
+        self._limit_bytes = BUNDLE_BYTES
+
+    def _is_on_air(self, key: LogKey, now_ms: int) -> bool:
+        on_air_ms = self._on_air.get(key)
+        return on_air_ms is not None and now_ms - on_air_ms <= self._hold_ms
 
     def _lack(self, key: LogKey, now_ms: int) -> None:
         if len(self._lacking) < MAX_LACKING:
@@ -150,7 +170,7 @@ class Bundles:
         while self._in_hour and now_ms - self._in_hour[0][0] > HOUR_MS:
             self._in_hour.popleft()
         while self._broadcast and now_ms - next(iter(self._broadcast.values())) > AGAIN_MS:
-            self._broadcast.popitem(last=False)
+            del self._repeats[self._broadcast.popitem(last=False)[1]]
 
     @property
     def _left_in_hour(self) -> int:
@@ -238,14 +258,16 @@ class Bundles:
         while len(bundle) > BUNDLE_BYTES and len(chosen) > 1:
             del chosen[len(chosen) // 2 :], messages[len(messages) // 2 :]
             bundle = packed(list(filter(None, messages)))
-        for key, data in zip(chosen, messages, strict=True):
+        pairs = list(zip(chosen, messages, strict=True))
+        first = sum(bool(data) for key, data in pairs if key not in self._broadcast)
+        self._in_hour.append((now_ms, first))
+        for key, data in pairs:
             del self._lacking[key]
             if data:
                 self._note_on_air(key, now_ms)
                 self._sent[key] = None
                 self._sent_last = key[1]
-                self._broadcast[key] = now_ms
-        self._in_hour.append((now_ms, sum(map(bool, messages))))
+                self._broadcast.setdefault(key, now_ms)
         self._ratio = max(1.0, sum(map(len, messages)) / len(bundle)) if bundle else self._ratio
         return bundle
 

@@ -216,6 +216,11 @@ class Reconciliation:
         self._bundles.came(key, sender_id, now_ms)
         self._plan_next()
 
+    def answered(self, key: LogKey, now_ms: int) -> None:
+        """Note that this participant answers a repair request for a message of its log."""
+        self._bundles.answered(key, now_ms)
+        self._plan_next()
+
     def brought(self, key: LogKey, now_ms: int) -> None:
         """Note that a bundle contained a missing message. More bundles may follow, so this
         participant asks no question for a while."""

@@ -212,6 +212,11 @@ class ReconcilingSweeps(TunedSweeps):
         for said in reconciliation.take(now_ms):
             self._reconciling.send_reconciling(said, now_ms)
 
+    def _answer(self, message_id: str, data: bytes, now_ms: int) -> None:
+        super()._answer(message_id, data, now_ms)
+        if (entry := self._state.log.get(message_id)) is not None:
+            self._reconciliation.answered(entry.key, now_ms)
+
     def _key_of(self, message_id: str) -> LogKey | None:
         """Of a message in the log, or one that waits; None where it was evicted at once."""
         if (entry := self._state.log.get(message_id)) is not None:

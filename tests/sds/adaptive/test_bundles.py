@@ -17,6 +17,7 @@ from reliable_channel.sds.adaptive.bundles import (
     MAX_UNPACKED_BYTES,
     MESSAGE_BYTES,
     PAUSE_MS,
+    REPEATS,
     YIELDS,
     Bundles,
     packed,
@@ -198,6 +199,36 @@ def test_a_message_goes_out_once_in_ten_minutes_however_many_lack_it() -> None:
         for key in keys(messages):
             it.lacks([key], now_ms)
         assert [len(bundle) for _, bundle in broadcast(it)] == [5] * count
+
+
+def test_a_bundle_is_repeated_so_often_while_one_of_its_messages_is_requested() -> None:
+    messages = content(1_000)
+    it, now_ms = answerer(messages), 0
+    it.lacks(keys(messages), now_ms)
+    first, lost, *rest = [bundle for _, bundle in broadcast(it)]
+    requested = keys(messages)[len(first) + len(lost) - 1]
+    repeated = list[tuple[bytes, ...]]()
+    for now_ms in range(10_000, AGAIN_MS, 10_000):
+        it.answered(requested, now_ms)
+        repeated += [bundle for _, bundle in broadcast(it)]
+        it.answered(requested, now_ms + 100)  # it is on its way
+        assert it.due_ms is None
+    assert repeated == [lost] * REPEATS and rest
+    it.answered(requested, 2 * AGAIN_MS)
+    assert it.due_ms is None
+
+
+@pytest.mark.parametrize("ids", [1, 1_000])
+def test_requests_make_a_log_go_out_so_often_in_an_hour(ids: int) -> None:
+    """Whoever lists nothing, and then requests messages by their ids again and again."""
+    messages, sent = content(1_000), 0
+    it = Bundles("b", Observations(), Random(1).random, lambda one, _: messages[one], lambda: 1_000)
+    for now_ms in range(0, HOUR_MS, 20_000):
+        it.lacks(keys(messages), now_ms)
+        for key in keys(messages)[:ids]:
+            it.answered(key, now_ms)
+        sent += sum(len(bundle) for _, bundle in broadcast(it, now_ms + 20_000))
+    assert sent <= (1 + REPEATS) * 1_000 and (sent == 4_000) == (ids == 1_000)
 
 
 @pytest.mark.parametrize(("lacked_by", "copies"), [(1, 1), (2, 2), (10, MAX_COPIES)])

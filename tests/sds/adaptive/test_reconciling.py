@@ -25,6 +25,7 @@ from ..world import (
     MINUTE,
     NOW_MS,
     SECOND,
+    Driver,
     World,
     delivered,
     events,
@@ -77,6 +78,27 @@ def test_what_two_lacked_of_each_other_comes_in_bundles(cache_bytes: int) -> Non
         assert world[name].core.counters.syncs_sent == len(said)
     for name in ("alice", "bob"):
         assert not world[name].core.progress().repair_failed
+
+
+@pytest.mark.parametrize("lost", [{1}, {2}, {1, 2}, {2, 3, 4}])
+def test_what_only_one_has_is_repeated_within_seconds_where_bundles_are_lost(
+    lost: set[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Carol, who wrote it all, is gone; bob learns of each message from the one after it."""
+    world, bundles, carry = World(["alice", "bob"], self_tuning=True), count(1), World.carry
+    for n in range(300):
+        after = [f"m{n - 1}"] if n else []
+        message = forge(f"m{n}", sender="carol", lamport=NOW_MS + n * SECOND, after=after)
+        world["alice"].core.receive(message, NOW_MS)
+
+    def lose(world: World, source: Driver, data: bytes) -> None:
+        said = CODEC.decode(data).reconciling
+        if said is None or not said.packed or next(bundles) not in lost:
+            carry(world, source, data)
+
+    monkeypatch.setattr(World, "carry", lose)
+    world["alice"].send(b"now")
+    assert world.run(MINUTE, until=world.is_quiet)
 
 
 def test_where_signing_fails_for_a_while_logs_are_repaired_later() -> None:
