@@ -155,6 +155,8 @@ class SyncTimer:
         """True until another participant is heard."""
         self._unanswered = 0
         """Own syncs since anything else was heard or sent."""
+        self._doublings = 0
+        """Number of times that the last wait was doubled, where the schedule permitted it."""
 
     def restart(self, heard: SyncTrigger, now_ms: int) -> None:
         """Start the wait for the next sync again, with the length that the schedule gives."""
@@ -175,11 +177,6 @@ class SyncTimer:
         if self._doublings:
             self.restart(SyncTrigger.SYNC, now_ms)
 
-    @property
-    def _doublings(self) -> int:
-        """Number of times that the next wait is doubled, where the schedule permits it."""
-        return self._unanswered if self._is_alone else max(0, self._unanswered - 1)
-
     def _backed_off_ms(self, schedule: SyncSchedule, heard: SyncTrigger, now_ms: int) -> int:
         """Return the wait of a schedule (ms), which is longer while own syncs get no reply."""
         self._is_alone &= heard in _OWN
@@ -187,6 +184,7 @@ class SyncTimer:
             self._unanswered = 0
         elif self._own_ms != now_ms:
             self._unanswered, self._own_ms = self._unanswered + 1, now_ms
+        self._doublings = self._unanswered if self._is_alone else max(0, self._unanswered - 1)
         return schedule.delay_ms(heard) << min(self._doublings, schedule.doublings)
 
     def _plan(self, due_ms: int) -> None:

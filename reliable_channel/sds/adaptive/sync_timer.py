@@ -59,7 +59,7 @@ class AdaptiveSyncTimer(SyncTimer):
         self._random = random
         self._documented = SuppressedSchedule(interval_ms, random)
         self._requests = 0
-        """SyncTrigger since news, or since a sync that was no request."""
+        """Requests since news, or since a sync that was no request."""
         self._silent = 0
         """Syncs heard since the last own message."""
         self._prompts = Bucket(PROMPTS, PROMPTS_EVERY_MS)
