@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import typer
@@ -16,6 +17,7 @@ from typer.testing import CliRunner
 
 from reliable_channel_audit.check import check
 from reliable_channel_audit.columns import reading
+from reliable_channel_audit.columns.gathered import TABLES
 from reliable_channel_audit.columns.messages import Decoded, Ids, decoded
 from reliable_channel_audit.columns.reading import gathered_part
 from reliable_channel_audit.facts import Delivery
@@ -24,9 +26,10 @@ from reliable_channel_audit.plugin import register_commands
 from reliable_channel_audit.promises import Context, compare_messages
 from reliable_channel_audit.tables import comparing, judging, layout, participants
 from reliable_channel_audit.tables import ingest as ingesting
-from reliable_channel_audit.tables.ingest import Ingested, ingest, parts, shares_of
+from reliable_channel_audit.tables.ingest import Ingested, ingest, parts, shares_of, tables_in
 from reliable_channel_audit.tables.judging import Judged, judge
 from reliable_channel_audit.tables.participants import known_of
+from reliable_channel_audit.tables.stored_part import part_from
 from reliable_channel_audit.verdict import Value
 from tests.journal_lines import journal_text, json_lines
 
@@ -196,6 +199,37 @@ def test_a_message_is_decoded_once_however_many_have_it(
     ]
     assert len(payloads) == len(set(copies)) < len(copies) / 5
     assert judged.verdict.holds
+
+
+def test_a_message_in_the_tables_of_others_is_not_decoded_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journals, facts, payloads = tmp_path / "journals", tmp_path / "facts", list[bytes]()
+    (late, *_) = write_group(journals, loss=0.3)
+    late.rename(tmp_path / late.name)
+    run(journals, facts)
+    (tmp_path / late.name).rename(late)
+    ingest([late], tmp_path / "alone")
+
+    def counting(payload: bytes, ids: Ids) -> Decoded:
+        payloads.append(payload)
+        return decoded(payload, ids)
+
+    monkeypatch.setattr(ingesting, "LARGE_BYTES", 0)
+    monkeypatch.setattr(reading, "decoded", counting)
+    same(journals, facts)
+    wire = [line for line in json_lines(late) if line["event"] in ("wire_in", "wire_out")]
+    assert len(payloads) < len(wire) / 5
+    ids, words = Ids(), Ids()
+    found, expected = (
+        part_from(row, tables_in(row, directory), ids, words)
+        for directory in (facts, tmp_path / "alone")
+        for row in parts(directory)
+        if row["participant_id"] == "p000"
+    )
+    for name in TABLES:
+        columns = zip(getattr(found, name), getattr(expected, name), strict=True)
+        assert all(np.array_equal(*each) for each in columns), name
 
 
 def test_a_part_that_is_packed_takes_the_place_of_what_it_was(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from ..log_order import entry_digest
-from .messages import DIGEST_BYTES, Decoded, Ids, Messages, rows_of
+from .messages import DIGEST_BYTES, Decoded, Ids, Messages, digests, rows_of
 from .tables import Log
 from .wire import Array, Whole, ramps
 
@@ -35,37 +35,53 @@ class Known:
     def _drop(self) -> None:
         self.places: dict[str, int] = {}
         """Places of messages by the hex digits of their hashes."""
-        self.last_contents: list[bytes | None] = []
-        """Hash of each message's content, or None if its last field is another one."""
+        self.contents: list[bytes] = []
+        """Hash of each message's content."""
         self._codes: dict[bytes, int] = {}
         self._columns = tuple(array("q") for _ in range(6))
         """Sender, id, timestamp, size, and the first and the number of the references."""
         self.sizes = self._columns[3]
         self._references = array("q")
-        self._contents = bytearray()
 
     def begin(self) -> None:
         """Begin another part, whose messages are all kept until its end."""
-        if len(self.last_contents) >= MAX_KNOWN:
+        if len(self.contents) >= MAX_KNOWN:
             self._drop()
 
     def add(self, message_hash: str, message: Decoded) -> int:
         """Keep a message, and return its place. A message with an unproven retrieval hint is not
         found by its hash, because each participant must check the hint."""
-        place = len(self.last_contents)
+        place = len(self.contents)
         references = len(self._references), len(message.references)
         for column, value in zip(
             self._columns, (*message[:3], message.total_bytes, *references), strict=True
         ):
             column.append(value)
         self._references.extend(message.references)
-        self._contents += message.content_sha256
-        last = message.content_sha256 if message.is_content_last else None
-        self.last_contents.append(last)
+        self.contents.append(message.content_sha256)
         self._codes[bytes.fromhex(message_hash)] = message.message_id
         if all(self._codes.get(hint) == code for code, hint in message.hints):
             self.places.setdefault(message_hash, place)
         return place
+
+    def learn(self, hashes: Array, messages: Messages) -> None:
+        """Begin with messages that an earlier run decoded, and the hashes of their copies. The
+        numbers in `messages` are those of `ids`."""
+        before, counts = len(self.contents), messages.reference_counts
+        unproven = np.isin(messages.references, [code for code, _ in messages.hints])
+        of = np.repeat(np.arange(len(hashes)), counts)
+        firsts = np.cumsum(counts) - counts + len(self._references)
+        numbers = messages.sender, messages.message_id, messages.lamport_timestamp
+        for column, values in zip(
+            self._columns, (*numbers, messages.total_bytes, firsts, counts), strict=True
+        ):
+            column.frombytes(values.tobytes())
+        self._references.frombytes(messages.references.tobytes())
+        self.contents += rows_of(messages.content_sha256)
+        texts = rows_of(hashes)
+        self._codes.update(zip(texts, messages.message_id.tolist(), strict=True))
+        for place in np.setdiff1d(np.arange(len(hashes)), of[unproven]).tolist():
+            self.places.setdefault(texts[place].hex(), before + place)
 
     def messages(self, places: Sequence[int], hints: list[tuple[int, bytes]]) -> Messages:
         """Return the messages at the given places, with these retrieval hints."""
@@ -73,7 +89,7 @@ class Known:
         sender, message_id, lamport, sizes, firsts, counts = (
             _view(each)[at] for each in self._columns
         )
-        contents = np.frombuffer(self._contents, np.uint8).reshape(-1, DIGEST_BYTES)[at]
+        contents = digests(map(self.contents.__getitem__, places))
         references = _view(self._references)[ramps(firsts, counts)]
         return Messages(sender, message_id, lamport, contents, sizes, counts, references, hints)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from itertools import count
 from typing import Final, NamedTuple
@@ -57,8 +57,6 @@ class Decoded(NamedTuple):
     total_bytes: int
     references: list[int]
     hints: list[tuple[int, bytes]]
-    is_content_last: bool
-    """True if the field with the content is the last one."""
 
 
 def decoded(payload: bytes, ids: Ids) -> Decoded:
@@ -74,18 +72,17 @@ def decoded(payload: bytes, ids: Ids) -> Decoded:
         raise NeedsRowReader("a Lamport timestamp has more than 63 bits")
     if filled and filled >= MAX_FILL * 8 * len(raw.bloom_filter) - 1:  # whatever is rounded
         raise NeedsRowReader("a bloom filter has nearly all bits set")
-    content, entries = raw.content, raw.causal_history
+    entries = raw.causal_history
     references = [ids[each.message_id] for each in entries]
     hints = zip(references, [each.retrieval_hint for each in entries], strict=True)
     return Decoded(
         ids[raw.sender_id],
         ids[raw.message_id],
         lamport,
-        sha256(content).digest(),
+        sha256(raw.content).digest(),
         len(payload),
         references,
         [hint for hint in hints if hint[1]],
-        bool(content) and payload.endswith(_head(len(content)) + content),
     )
 
 
@@ -101,13 +98,9 @@ def _parsed(payload: bytes) -> sds_pb2.Message:
     raise NeedsRowReader("a message is of another dialect")
 
 
-def _head(length: int) -> bytes:
-    """Tag and length of the field of a content."""
-    head = bytearray(b"\xa2\x01")  # field 20 with bytes
-    while length >= 0x80:
-        head.append(length & 0x7F | 0x80)
-        length >>= 7
-    return bytes([*head, length])
+def digests(rows: Iterable[bytes]) -> Array:
+    """Return hashes of 32 bytes as rows."""
+    return np.frombuffer(b"".join(rows), np.uint8).reshape(-1, DIGEST_BYTES)
 
 
 def rows_of(digests: Array) -> list[bytes]:

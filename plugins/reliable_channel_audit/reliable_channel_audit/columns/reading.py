@@ -30,7 +30,7 @@ from .gathered import (
     times_of,
 )
 from .known import Known
-from .messages import DIGEST_BYTES, Ids, decoded
+from .messages import DIGEST_BYTES, Ids, decoded, digests
 from .tables import Log, Wire
 from .wire import Array, NeedsRowReader, Whole
 
@@ -50,6 +50,8 @@ FREQUENT: Final = (
     *(b'{"event":"message_logged",', b'{"event":"message_received",'),
 )
 """Beginnings of the lines of frequent events, as the journal writes them."""
+CONTENT_FIELD: Final = "ogE", "ogF", "ogG", "ogH"
+"""Beginnings of a packed content, which are the tag of field 20 and two bits of its length."""
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Nothing = Annotated[list[str], msgspec.Meta(max_length=0)]
 
@@ -242,15 +244,16 @@ class _Lines:
     def _known_contents(self) -> list[bytes] | None:
         """The same without decoding; None unless all messages are known by their hashes, and each
         content that was received is the last field of one of them."""
-        get, last_of = self._known.places.get, self._known.last_contents
-        places = [get(row.message_hash, -1) for row in self._wire]
+        known, fields = self._known, dict[str, bytes]()
+        places = [known.places.get(row.message_hash, -1) for row in self._wire]
         if -1 in places:
             return None
-        fields: dict[str, bytes | None] = {}
         for row, place in zip(self._wire, places, strict=True):
-            last = row.packed.rpartition(" ")[2].partition("=")[0].rpartition("-")[2]
-            if last and fields.setdefault(last, last_of[place]) != last_of[place]:
-                return None
+            field, _, text = row.packed.rpartition(" ")[2].partition("=")
+            if field and text.startswith(CONTENT_FIELD):
+                content = known.contents[place]
+                if fields.setdefault(field, content) != content:
+                    return None
         found = [
             fields.get(row.packed[1:]) if row.packed[:1] == "~" else _content(row.packed)
             for row in self._received
@@ -358,7 +361,7 @@ def _received(rows: Sequence[_Received], contents: Sequence[bytes], ids: Ids) ->
         ids.codes(_texts(rows, "message_id")),
         ids.codes(_texts(rows, "sender_id")),
         _whole(rows, "lamport_timestamp"),
-        np.frombuffer(b"".join(contents), np.uint8).reshape(-1, DIGEST_BYTES),
+        digests(contents),
     )
 
 

@@ -4,7 +4,8 @@ journal file are named by the file's SHA-256."""
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from heapq import heapreplace
 from itertools import groupby
@@ -19,11 +20,20 @@ from ..columns.known import Known
 from ..columns.reading import gathered_part
 from ..columns.wire import NeedsRowReader
 from ..facts import uncollected
-from ..journals import DAMAGE, Group, Participant, Reading, group_of, is_closed, journal_files
+from ..journals import (
+    DAMAGE,
+    Group,
+    Participant,
+    Reading,
+    first_opened,
+    group_of,
+    is_closed,
+    journal_files,
+)
 from ..lines import OPENED
 from . import layout
 from .rows import tables_by_rows
-from .stored_part import Tables, tables_of
+from .stored_part import Tables, part_from, tables_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,6 +43,9 @@ Row = dict[str, Any]
 _NS: Final = 1_000_000
 MAX_TASKS: Final = 64
 """Default for the maximum number of Spark tasks that add files."""
+LARGE_BYTES: Final = 1024 * 1024
+"""Size of new files from which it is cheaper to read other participants' tables than to decode all
+messages."""
 
 
 class Ingested(NamedTuple):
@@ -83,7 +96,11 @@ def ingest(
         if Path(path) not in same and (with_open or is_closed(Path(path)))
     )
     add = add_here if spark is None else partial(add_on_spark, spark, partitions)
-    for path, sha256 in add(new, directory, progress):
+    beside: dict[str, list[Row]] = {channel_id: [] for channel_id, _, _, _ in new}
+    for row in same.values():
+        if row["channel_id"] in beside and not row["left_to_rows"]:
+            beside[row["channel_id"]].append(row)
+    for path, sha256 in add(new, directory, progress, beside):
         for old in (rows.get(path), rows.get(path.removesuffix(Path(path).suffix))):
             if old is not None and old["sha256"] != sha256:
                 remove(old, directory)
@@ -93,17 +110,40 @@ def ingest(
 NewFile = tuple[str, int, str, str]
 """Journal file to add, as channel, number, participant and path."""
 
+Beside = Mapping[str, Sequence[Row]]
+"""Parts of each channel that earlier runs read as columns."""
+
 
 def add_here(
-    new: Iterable[NewFile], directory: Path, progress: Callable[[str], None]
+    new: Iterable[NewFile], directory: Path, progress: Callable[[str], None], beside: Beside
 ) -> Iterator[tuple[str, str]]:
     """Add journal files in this process. For each added file, its path and SHA-256 are yielded."""
-    for channel_id, files in groupby(new, lambda each: each[0]):
-        known = Known()
+    for channel_id, group in groupby(new, lambda each: each[0]):
+        files = list(group)
+        known = _learned([Path(each[3]) for each in files], beside[channel_id], directory)
         for _, _, participant_id, path in files:  # those of one time one after the other
             progress(f"{channel_id}: {Path(path).name}")
             participant = Participant(channel_id, participant_id, (path,), 0)
             yield path, add_part(participant, Path(path), directory, known)["sha256"]
+
+
+def _learned(files: Sequence[Path], beside: Sequence[Row], directory: Path) -> Known:
+    """Messages of one participant's parts that are mostly later than the beginning of new files,
+    which have copies of these."""
+    known = Known()
+    if not beside or sum(path.stat().st_size for path in files) < LARGE_BYTES:
+        return known
+    opened_ms = min(opened[2] for opened in map(first_opened, files) if opened is not None)
+    later = [row for row in beside if row["first_ms"] + row["until_ms"] > 2 * opened_ms]
+    lines = Counter[str]()
+    for row in later:
+        lines[row["participant_id"]] += row["lines"]
+    most = max(lines, key=lines.__getitem__, default="")
+    for row in later:
+        if row["participant_id"] == most:
+            part = part_from(row, tables_in(row, directory), known.ids, known.words)
+            known.learn(part.wire.message_hash, part.messages)
+    return known
 
 
 def add_on_spark(
@@ -112,6 +152,7 @@ def add_on_spark(
     new: Sequence[NewFile],
     directory: Path,
     progress: Callable[[str], None],
+    beside: Beside,
 ) -> Iterator[tuple[str, str]]:
     """Add journal files in Spark tasks, which must see the same files and the same directory."""
     progress(f"{len(new)} journals")
@@ -119,7 +160,7 @@ def add_on_spark(
 
     def add(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number in (each for batch in batches for each in batch["id"].to_pylist()):
-            found = list(add_here(shares[number], directory, lambda what: None))
+            found = list(add_here(shares[number], directory, lambda what: None, beside))
             columns = zip(*found, strict=True)
             yield pa.RecordBatch.from_arrays([*map(pa.array, columns)], ["path", "sha256"])
 
