@@ -21,11 +21,11 @@ from typing import Any, Final
 
 from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.sds.message import HistoryEntry, Message
+from reliable_channel_audit.columns.arrays import NeedsRowReader
 from reliable_channel_audit.columns.fast_facts import facts_of_parts
 from reliable_channel_audit.columns.gathered import joined
 from reliable_channel_audit.columns.known import Known
 from reliable_channel_audit.columns.reading import gathered_part
-from reliable_channel_audit.columns.wire import NeedsRowReader
 from reliable_channel_audit.facts import Acknowledgement, Delivery, Dispatch, facts_of
 from reliable_channel_audit.journals import DAMAGE, Participant, group_of, journal_files
 from reliable_channel_audit.lines import KNOWN

@@ -20,10 +20,8 @@ from ..log_order import Landed, LogOrder, digest_of
 from ..misbehaviour import MAX_SENDERS
 from ..reception import TAKEN
 from ..replay import BACK_MS, SPECIFIED, Replay, case_counts
-from .gathered import REPAIRED, REQUESTED, Gathered
-from .messages import rows_of
-from .tables import NOT_GIVEN
-from .wire import Array, NeedsRowReader, Whole, ramps
+from .arrays import Array, NeedsRowReader, Whole, ramps, rows_of
+from .gathered import NOT_GIVEN, REPAIRED, REQUESTED, Gathered
 
 MAX_LATE: Final = 500
 """Maximum number of log entries that are counted one by one for a late message."""

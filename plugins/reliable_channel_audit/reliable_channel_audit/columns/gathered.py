@@ -14,13 +14,43 @@ import numpy as np
 
 from ..journals import Lives, Noted, Participant, Reading
 from ..lines import CONTINUED, OPENED
-from ..log_order import HOUR_MS, SUMS, Hour, together
-from .known import Known
+from ..log_order import Hour, together
+from .arrays import Array, NeedsRowReader, Whole
 from .messages import Ids, Messages
-from .tables import Log, Wire
-from .wire import Array, NeedsRowReader, Whole
 
+NOT_GIVEN: Final = -(2**63)
 MISSING, REQUESTED, REPAIRED = "message_missing", "repair_requested", "repair_sent"
+
+
+class Log(NamedTuple):
+    """Messages that entered the participant's log, as columns."""
+
+    line: Whole
+    at_ms: Whole
+    message_id: Whole
+    sender: Whole
+    lamport_timestamp: Whole
+    position: Whole
+    evicted: Whole
+    first_segment: Whole
+    """Number of the first segment's id (-1 for other participants' messages)."""
+    content_sha256: Array
+    message_hash: Array
+    """Message hashes as rows of 32 bytes (zeros for the participant's own messages)."""
+
+
+class Wire(NamedTuple):
+    """Received and sent messages in a participant's journal, as columns. The contents of received
+    and sent messages are in `Messages`."""
+
+    line: Whole
+    at_ms: Whole
+    is_in: Array
+    source: Whole
+    outcome: Whole
+    """Number of each message's outcome (-1 for sent messages)."""
+    timestamp_ns: Whole
+    message_hash: Array
 
 
 class Received(NamedTuple):
@@ -144,28 +174,6 @@ def times_of(at_ms: Whole) -> Times:
     back_ms = -np.minimum(np.diff(at_ms), 0)
     ends = int(at_ms[0]), int(at_ms[-1]), int(at_ms.max())
     return Times(*ends, int(back_ms.max(initial=0)), int(back_ms.sum()))
-
-
-def hours_in_log(log: Log, known: Known) -> dict[int, Hour]:
-    """Return `hours_of` the log, with the digests added up an hour at a time."""
-    digests = known.entry_digests(log)
-    hours_ms = log.lamport_timestamp - log.lamport_timestamp % HOUR_MS
-    order = np.argsort(hours_ms, kind="stable")
-    begins = np.flatnonzero(np.diff(hours_ms[order], prepend=-1))
-    if not len(begins):
-        return {}
-    at_ms, limbs = log.at_ms[order], digests[order].astype(np.int64)
-    columns = (
-        hours_ms[order][begins],
-        np.diff(begins, append=len(order)),
-        np.add.reduceat(limbs, begins),
-        np.minimum.reduceat(at_ms, begins),
-        np.maximum.reduceat(at_ms, begins),
-    )
-    return {
-        hour_ms: Hour(entries, sum(n << 32 * (3 - i) for i, n in enumerate(sums)) % SUMS, *span)
-        for hour_ms, entries, sums, *span in zip(*(each.tolist() for each in columns), strict=True)
-    }
 
 
 def concatenated(parts: Sequence[Any]) -> Any:

@@ -9,12 +9,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..log_order import entry_digest
-from .messages import DIGEST_BYTES, Decoded, Ids, Messages, digests, rows_of
-from .tables import Log
-from .wire import Array, Whole, ramps
+from ..log_order import HOUR_MS, SUMS, Hour, entry_digest
+from .arrays import Array, Whole, digests, ramps, rows_of
+from .gathered import Log
+from .messages import Decoded, Ids, Messages
 
-_ENTRY: Final = 2 + DIGEST_BYTES // 8
+_ENTRY: Final = 6
 """Numbers of a log entry: its timestamp, its sender from 1, and the hash of its content."""
 MAX_KNOWN: Final = 500_000
 """Maximum number of decoded messages that are kept, which need about 300 MB. When a part begins
@@ -93,8 +93,31 @@ class Known:
         references = _view(self._references)[ramps(firsts, counts)]
         return Messages(sender, message_id, lamport, contents, sizes, counts, references, hints)
 
-    def entry_digests(self, log: Log) -> Array:
-        """Return the first four numbers of 32 bits of each entry's digest."""
+    def hours_in(self, log: Log) -> dict[int, Hour]:
+        """Return `hours_of` a log, with the digests added up an hour at a time."""
+        limbs = self._entry_digests(log).astype(np.int64)
+        hours_ms = log.lamport_timestamp - log.lamport_timestamp % HOUR_MS
+        order = np.argsort(hours_ms, kind="stable")
+        begins = np.flatnonzero(np.diff(hours_ms[order], prepend=-1))
+        if not len(begins):
+            return {}
+        at_ms, limbs = log.at_ms[order], limbs[order]
+        columns = (
+            hours_ms[order][begins],
+            np.diff(begins, append=len(order)),
+            np.add.reduceat(limbs, begins),
+            np.minimum.reduceat(at_ms, begins),
+            np.maximum.reduceat(at_ms, begins),
+        )
+        return {
+            hour_ms: Hour(entries, sum(n << 32 * (3 - i) for i, n in enumerate(sums)) % SUMS, *span)
+            for hour_ms, entries, sums, *span in zip(
+                *(each.tolist() for each in columns), strict=True
+            )
+        }
+
+    def _entry_digests(self, log: Log) -> Array:
+        """The first four numbers of 32 bits of each entry's digest."""
         self._names += islice(self.ids, len(self._names), None)
         missing = len(self._names) - len(self._entries)
         self._entries = np.concatenate([self._entries, np.zeros((missing, _ENTRY), np.int64)])

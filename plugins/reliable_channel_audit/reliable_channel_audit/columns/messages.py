@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from hashlib import sha256
 from itertools import count
 from typing import Final, NamedTuple
@@ -13,10 +13,9 @@ import numpy as np
 from reliable_channel.spi import CodecError, SpecCodec, sds_pb2, set_bits
 
 from ..misbehaviour import MAX_FILL
-from .wire import Array, NeedsRowReader, Whole
+from .arrays import Array, NeedsRowReader, Whole
 
 _CODEC: Final = SpecCodec()
-DIGEST_BYTES: Final = 32
 
 
 class Ids(defaultdict[str, int]):
@@ -96,14 +95,3 @@ def _parsed(payload: bytes) -> sds_pb2.Message:
     except CodecError as error:
         raise NeedsRowReader("the bytes are no SDS message") from error
     raise NeedsRowReader("a message is of another dialect")
-
-
-def digests(rows: Iterable[bytes]) -> Array:
-    """Return hashes of 32 bytes as rows."""
-    return np.frombuffer(b"".join(rows), np.uint8).reshape(-1, DIGEST_BYTES)
-
-
-def rows_of(digests: Array) -> list[bytes]:
-    """Return the rows of 32 bytes as a list."""
-    data = digests.tobytes()
-    return [data[at : at + DIGEST_BYTES] for at in range(0, len(data), DIGEST_BYTES)]

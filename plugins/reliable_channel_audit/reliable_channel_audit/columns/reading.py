@@ -16,6 +16,7 @@ from reliable_channel.spi import Unpacker
 from ..journals import MAX_LINE_BYTES, opened_file
 from ..lines import LOGGED, OPENED, WIRE_IN, WIRE_OUT, Json, ids_in, json_of, line_of
 from ..lines import Whole as Whole64
+from .arrays import DIGEST_BYTES, Array, NeedsRowReader, Whole, digests
 from .gathered import (
     MISSING,
     REPAIRED,
@@ -23,16 +24,15 @@ from .gathered import (
     TABLES,
     Emitted,
     Gathered,
+    Log,
     Received,
     RepairEvent,
+    Wire,
     concatenated,
-    hours_in_log,
     times_of,
 )
 from .known import Known
-from .messages import DIGEST_BYTES, Ids, decoded, digests
-from .tables import Log, Wire
-from .wire import Array, NeedsRowReader, Whole
+from .messages import Ids, decoded
 
 RECEIVED: Final = "message_received"
 BLOCK_BYTES: Final = 1024 * 1024
@@ -280,7 +280,7 @@ class _Lines:
             messages=known.messages(self._places, self._hints),
             **tables,
             repairs=self._repairs,
-            hours=hours_in_log(tables["log"], known),
+            hours=known.hours_in(tables["log"]),
             ids=known.ids,
             words=known.words,
         )

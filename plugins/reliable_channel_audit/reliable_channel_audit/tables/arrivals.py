@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..columns.arrays import Array, Whole
 from ..columns.messages import Ids
-from ..columns.wire import Array, Whole
 from ..facts import way_of
 from ..log_order import HOUR_MS
 from ..promises import Context

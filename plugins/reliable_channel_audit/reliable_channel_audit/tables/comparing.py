@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..columns.wire import Array, Whole
+from ..columns.arrays import Array, Whole
 from ..facts import Acknowledgement, Delivery, Dispatch, Outcome
 from ..findings import Orphan
 from ..log_order import HOUR_MS, Hour

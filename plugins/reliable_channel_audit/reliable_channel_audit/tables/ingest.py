@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 
+from ..columns.arrays import NeedsRowReader
 from ..columns.gathered import Times
 from ..columns.known import Known
 from ..columns.reading import gathered_part
-from ..columns.wire import NeedsRowReader
 from ..facts import uncollected
 from ..journals import (
     DAMAGE,

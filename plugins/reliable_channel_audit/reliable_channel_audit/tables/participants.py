@@ -13,12 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..columns.arrays import NeedsRowReader, rows_of
 from ..columns.fast_facts import facts_of_parts
 from ..columns.gathered import Gathered, joined
 from ..columns.known import Known as Copies
-from ..columns.messages import rows_of
 from ..columns.reading import gathered_part
-from ..columns.wire import NeedsRowReader
 from ..facts import Acknowledgement, Delivery, Dispatch, Fact, facts_of, uncollected
 from ..journals import DAMAGE, Participant, in_order
 from ..log_order import Hour, hours_of

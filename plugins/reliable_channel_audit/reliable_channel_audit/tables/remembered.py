@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar, get_args
 import msgspec
 import numpy as np
 
-from ..columns.wire import Array
+from ..columns.arrays import Array
 from ..facts import Fact
 from ..journals import Participant
 from ..log_order import Hour

@@ -10,10 +10,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..columns.gathered import MISSING, Emitted, Gathered, Received, RepairEvent, Times
-from ..columns.messages import DIGEST_BYTES, Ids, Messages, rows_of
-from ..columns.tables import NOT_GIVEN, Log, Wire
-from ..columns.wire import Array, NeedsRowReader, Whole
+from ..columns.arrays import DIGEST_BYTES, Array, NeedsRowReader, Whole, rows_of
+from ..columns.gathered import (
+    MISSING,
+    NOT_GIVEN,
+    Emitted,
+    Gathered,
+    Log,
+    Received,
+    RepairEvent,
+    Times,
+    Wire,
+)
+from ..columns.messages import Ids, Messages
 from ..log_order import Hour
 from ..reception import TAKEN
 from .layout import NAME, table_of

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from ..columns.wire import Whole
+from ..columns.arrays import Whole
 
 MAX_KEY: Final = 2**60
 """Limit of the numbers that stand for a group and a value."""
