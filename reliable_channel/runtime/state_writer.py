@@ -199,7 +199,8 @@ class StateWriter:
         now_ms = ended_ns // 1_000_000
         due = engine.end_write(now_ms, tried=changes is not None, failure=failure)
         self._is_unfinished = False
-        driver.release(due, now_ms)
+        for step in due:
+            driver.end(step, now_ms)
         self._progressed.notify()
 
     async def _write(self, changes: Changes, *, may_be_slow: bool) -> None:
