@@ -44,18 +44,14 @@ class Notifier:
         """Wait for a notification, no longer than `within_s`."""
         # A message takes half a dozen waits. On asyncio a future is a third of an event, and a
         # timer a fifth of a cancel scope.
-        waiting = self.waiting
-        if (loop := asyncio_loop()) is None:
-            event = _TrioFuture()
-            waiting.append(event)
-            try:
-                with anyio.move_on_after(within_s):
-                    await event.wait()
-            finally:
-                if event in waiting:
-                    waiting.remove(event)
-            return
-        future: asyncio.Future[None] = loop.create_future()
+        try:
+            task = asyncio.current_task()
+        except RuntimeError:
+            task = None
+        if task is None:  # also in a loop of asyncio that has trio as its guest
+            return await self._wait_in_trio(within_s)
+        waiting, loop = self.waiting, task.get_loop()
+        future = loop.create_future()
         waiting.append(future)
         timer = None if within_s is None else loop.call_later(within_s, _end, future)
         try:
@@ -66,14 +62,15 @@ class Notifier:
             if waiting and future in waiting:  # it was not notified
                 waiting.remove(future)
 
-
-def asyncio_loop() -> asyncio.AbstractEventLoop | None:
-    """Return the event loop of the current task, or None under trio."""
-    try:
-        loop = asyncio.get_running_loop()
-    except RuntimeError:
-        return None
-    return None if asyncio.current_task(loop) is None else loop
+    async def _wait_in_trio(self, within_s: float | None) -> None:
+        event = _TrioFuture()
+        self.waiting.append(event)
+        try:
+            with anyio.move_on_after(within_s):
+                await event.wait()
+        finally:
+            if event in self.waiting:
+                self.waiting.remove(event)
 
 
 def _end(future: asyncio.Future[None]) -> None:

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sized
 from typing import Any, TypeVar
 
 from reliable_channel import ReliableChannel
-from reliable_channel.runtime.event_stream import EventStream
 from reliable_channel.sds import SdsProtocol
 from reliable_channel.sds.state import ChannelState
 from reliable_channel.sds.sweeps import Sweeps
@@ -84,11 +83,6 @@ def transports(channel: ReliableChannel) -> list[Transport]:
 def settings(channel: ReliableChannel) -> WakuSettings:
     """Return what a channel's transports are told of the network."""
     return channel._settings
-
-
-def buffer(stream: EventStream) -> Any:
-    """Return the events that readers have not taken."""
-    return stream._buffer
 
 
 def client_key(transport: LightTransport) -> ClientKey:

@@ -32,6 +32,19 @@ class Driver(ABC, Generic[M]):
     def __init__(self, engine: Engine, now_ns: Callable[[], int]) -> None:
         self.engine = engine
         self.now_ns = now_ns
+        self.wakes: dict[Wake, Callable[[], object]] = {}
+        """Functions that wake the tasks of the channel."""
+        self.rings_at_ms: int | None = None
+        """Time (ms) of the earliest planned call of `on_deadline`, or None."""
+        self.note_sent: Callable[[bytes, Accepted], None] | None = None
+        """Observer of accepted messages, before any event of the step is shown."""
+        self.note_received: Callable[[bytes, M, Arrival, int, bool], None] | None = None
+        """Observer of received messages, before any event of the step is shown. Its arguments are
+        data, message, arrival, time (ms), and True for a message from Store."""
+        self.note_confirmed: Callable[[AnyEvent], None] | None = None
+        """Observer of confirmed events, whose step waits to be written."""
+        self.note_step: Callable[[], None] | None = None
+        """Observer of the end of each step."""
 
     def now_ms(self) -> int:
         """Return the current time (ms)."""
@@ -46,7 +59,8 @@ class Driver(ABC, Generic[M]):
         payload."""
         now_ns = self.now_ns()
         accepted, step = self.engine.send(segments, now_ns, idempotency_key)
-        self.note_sent(payload, accepted)
+        if self.note_sent is not None:
+            self.note_sent(payload, accepted)
         self.end(step, now_ns // 1_000_000)
         return accepted
 
@@ -68,9 +82,10 @@ class Driver(ABC, Generic[M]):
     def confirm(self, event: AnyEvent) -> None:
         """Note that the application has handled an event."""
         if (step := self.engine.confirm(event)) is not None:
-            self.note_confirmed(event)
+            if self.note_confirmed is not None:
+                self.note_confirmed(event)
             for wake in step.wakes:
-                self.wake(wake)
+                self.wakes[wake]()
 
     def emit(self, event: AnyEvent) -> None:
         """Emit an event of the owner, after events that wait for the state to be written."""
@@ -86,11 +101,11 @@ class Driver(ABC, Generic[M]):
         *,
         message_hash: bytes,
         timestamp_ns: int,
+        now_ms: int,
         from_store: bool,
     ) -> Arrival:
         """Process a message that the transport received. `data` is the decrypted payload of the
         message."""
-        now_ms = self.now_ms()
         arrival, step = self.engine.receive(
             data,
             now_ms,
@@ -98,7 +113,8 @@ class Driver(ABC, Generic[M]):
             timestamp_ns=timestamp_ns,
             from_store=from_store,
         )
-        self.note_received(data, arrived, arrival, now_ms, from_store=from_store)
+        if self.note_received is not None:
+            self.note_received(data, arrived, arrival, now_ms, from_store)
         self.end(step, now_ms)
         return arrival
 
@@ -147,21 +163,21 @@ class Driver(ABC, Generic[M]):
         self.end(self.engine.step(now_ms), now_ms)
 
     def end(self, step: Step, now_ms: int) -> None:
-        """Show due events, wake tasks that have work, and plan the next deadline."""
+        """Show due events, wake tasks that have work, and plan the next deadline. A step that had
+        to be written ends twice, the second time when `Engine.end_write` has returned the step."""
         if step.is_due:
-            self.release((step,), now_ms)
-        for wake in step.wakes:
-            self.wake(wake)
-        if step.due_ms is not None:
-            self.ring_at(step.due_ms, now_ms)
-
-    def release(self, steps: Iterable[Step], now_ms: int) -> None:
-        """Show the events of due steps, and release their outgoing messages."""
-        for step in steps:
             for event in step.events:
                 self.show(event, now_ms)
             if step.outgoing:
-                self.wake(Wake.SEND)
+                self.wakes[Wake.SEND]()
+        for wake in step.wakes:
+            self.wakes[wake]()
+        due_ms, rings_at_ms = step.due_ms, self.rings_at_ms
+        if due_ms is not None and (rings_at_ms is None or due_ms < rings_at_ms):
+            self.rings_at_ms = due_ms
+            self.ring_at(due_ms, now_ms)
+        if self.note_step is not None:
+            self.note_step()
 
     # -- what a channel and a simulation add -------------------------------------------------------
 
@@ -170,21 +186,5 @@ class Driver(ABC, Generic[M]):
         """Show an event to the journal, the observers and the readers, in this order."""
 
     @abstractmethod
-    def wake(self, wake: Wake) -> None:
-        """Wake a task of the channel."""
-
-    @abstractmethod
     def ring_at(self, due_ms: int, now_ms: int) -> None:
-        """Schedule a call of `on_deadline` at `due_ms`."""
-
-    def note_sent(self, payload: bytes, accepted: Accepted) -> None:
-        """Observe an accepted message, before any event of its step is shown."""
-
-    def note_confirmed(self, event: AnyEvent) -> None:
-        """Observe a confirmed event, whose step waits to be written."""
-
-    @abstractmethod
-    def note_received(
-        self, data: bytes, arrived: M, arrival: Arrival, now_ms: int, *, from_store: bool
-    ) -> None:
-        """Observe a received message, before any event of its step is shown."""
+        """Plan a call of `on_deadline` at `due_ms`, earlier than the planned one."""

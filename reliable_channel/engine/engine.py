@@ -585,8 +585,8 @@ class Engine:
     def end_write(
         self, now_ms: int, *, tried: bool, failure: StateError | None = None
     ) -> Sequence[Step]:
-        """End a write that succeeded, failed or was not attempted. Return the steps whose events
-        are due now."""
+        """End a write that succeeded, failed or was not attempted. Return the steps that are due
+        now."""
         unwritten = self.unwritten
         assert unwritten is not None
         reports: list[AnyEvent | None] = [unwritten.reading_failed()]
@@ -599,7 +599,8 @@ class Engine:
             for accepted in refused:
                 self._withdraw(accepted, refusal)
         for step in due:
-            step.is_due = True
+            step.is_due, step.due_ms = True, None
+            step.wakes.clear()
             for outgoing in step.outgoing:
                 self.outbox.put(outgoing, now_ms)
         if refused or any(reports):

@@ -1,6 +1,7 @@
 """Driver of a channel's engine, which the tasks of the channel share."""
 
 from collections.abc import Callable, Mapping
+from logging import DEBUG
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
@@ -9,12 +10,11 @@ from .._notifier import Notifier
 from ..engine import driver
 from ..engine.engine import Engine
 from ..engine.logged import Logged
-from ..engine.outbox import Item
-from ..engine.steps import Step, Wake
+from ..engine.steps import Wake
 from ..engine.sync_core import Arrival
 from ..events import AnyEvent
-from ..transport.base import Envelope, Received
-from .event_log import EventLog
+from ..transport.base import Received
+from .event_log import LEVELS, LOGGER, EventLog
 from .event_stream import EventStream
 from .observers import Observers
 from .sync_status import SyncStatusWatch
@@ -45,7 +45,7 @@ class RealTimeDriver(driver.Driver[Received]):
         log: EventLog,
     ) -> None:
         super().__init__(engine, now_ns)
-        self.sync_status = SyncStatusWatch(engine.core)
+        self.sync_status = SyncStatusWatch(self)
         self.to_send: Final = Notifier()
         self.to_write: Final = Notifier()
         self.to_write_later: Final = Notifier()
@@ -59,10 +59,10 @@ class RealTimeDriver(driver.Driver[Received]):
         self.drained: Final = Notifier()
         """The outbox is empty."""
         self._stream = stream
-        self._journal = journal
+        self.journal = journal
         self._observers = observers
         self._log = log
-        self._wakes: Final = {
+        self.wakes |= {
             Wake.SEND: self.to_send.notify_one,
             Wake.WRITE: self.to_write.notify,
             Wake.WRITE_LATER: self.to_write_later.notify,
@@ -70,14 +70,8 @@ class RealTimeDriver(driver.Driver[Received]):
             Wake.FETCH: self.to_fetch.notify,
         }
         self._earlier_deadline = Notifier()
-        self._rings_at_ms: int | None = None
-
-    def published(self, item: Item, envelope: Envelope) -> None:
-        """Note that the transport accepted a message."""
-        if self._journal is not None:
-            outgoing = item.outgoing
-            self._journal.went(outgoing.data, envelope, outgoing.kind.value, self.now_ms())
-        self.dispatched(item, envelope.message_hash, envelope.timestamp_ns)
+        if journal is not None:
+            self.note_received = self._journal_received
 
     def catch_up(self, since_ms: int) -> None:
         """Fetch all messages stored since a time, as soon as Store answers."""
@@ -85,20 +79,16 @@ class RealTimeDriver(driver.Driver[Received]):
         self.to_fetch.notify()
         self.to_catch_up.notify()
 
-    def end(self, step: Step, now_ms: int) -> None:
-        super().end(step, now_ms)
-        if (changed := self.sync_status.changed).waiting:
-            changed.notify()
-
     def show(self, event: AnyEvent | Logged, now_ms: int) -> None:
         """Show an event at once to the journal, the observers and the readers. An event about a
         log entry goes only to the journal."""
-        if self._journal is not None:
+        if self.journal is not None:
             if isinstance(event, Logged):
-                return self._journal.logged(event, now_ms)
-            self._journal.event(event, now_ms)
+                return self.journal.logged(event, now_ms)
+            self.journal.event(event, now_ms)
         assert not isinstance(event, Logged)  # only a journal asks for these
-        self._log.event(event)
+        if type(event) in LEVELS or LOGGER.isEnabledFor(DEBUG):
+            self._log.event(event)
         if self._observers is not None:
             for failure in self._observers.emit(event, now_ms):
                 self.show(failure, now_ms)
@@ -106,27 +96,20 @@ class RealTimeDriver(driver.Driver[Received]):
         if (note := self.notes.get(type(event))) is not None:
             note(event, now_ms)
 
-    def wake(self, wake: Wake) -> None:
-        """Wake the task that a step names."""
-        self._wakes[wake]()
-
     def ring_at(self, due_ms: int, now_ms: int) -> None:
-        """Wake the timer task if this deadline is earlier than its current deadline."""
-        if self._rings_at_ms is None or due_ms < self._rings_at_ms:
-            self._rings_at_ms = due_ms
-            self._earlier_deadline.notify()
+        """Wake the timer task, whose deadline is later."""
+        self._earlier_deadline.notify()
 
-    def note_received(
-        self, data: bytes, arrived: Received, arrival: Arrival, now_ms: int, *, from_store: bool
+    def _journal_received(
+        self, data: bytes, arrived: Received, arrival: Arrival, now_ms: int, from_store: bool
     ) -> None:
-        """Write a received message to the journal."""
-        if self._journal is not None:
-            self._journal.came(data, arrived, arrival.outcome.value, now_ms)
+        assert self.journal is not None
+        self.journal.came(data, arrived, arrival.outcome.value, now_ms)
 
     async def run(self) -> None:
         """Call the engine at its deadlines, until the task is cancelled."""
         while True:
-            self._rings_at_ms = self.engine.next_deadline_ms()
+            self.rings_at_ms = self.engine.next_deadline_ms()
             wait_ns = self._rings_in_ns()
             if wait_ns is not None and wait_ns <= 0:
                 self.on_deadline(self.now_ms())
@@ -141,5 +124,5 @@ class RealTimeDriver(driver.Driver[Received]):
 
     def _rings_in_ns(self) -> int | None:
         # In whole nanoseconds: a float of this size can reach the deadline before the clock.
-        at_ms = self._rings_at_ms
+        at_ms = self.rings_at_ms
         return None if at_ms is None else at_ms * 1_000_000 - self.now_ns()

@@ -55,165 +55,96 @@ class EventStream:
         self.confirm: Final = confirm
         self.dropped = 0
         """Events that made room before every reader had read them."""
+        self.backlog: Final = backlog
         self._limit = limit
-        self._backlog = backlog
         self._fell_behind = fell_behind
-        self._buffer: deque[tuple[AnyEvent, Cursor, int]] = deque()
+        self.buffer: Final[deque[tuple[AnyEvent, Cursor, int]]] = deque()
         """The newest events, each with the place after it and the bytes of its content."""
-        self._buffer_bytes = 0
-        self._start: Cursor = (0, 0)
+        self.size_bytes = 0
+        self.start: Cursor = (0, 0)
         """Of the buffer's first event."""
-        self._end: Cursor = (0, 0)
-        self._unread: Cursor = (0, 0)
+        self.end: Cursor = (0, 0)
+        self.unread: Cursor = (0, 0)
         """The first event that no reader has read; followers do not count."""
         self._readers: WeakSet[EventReader] = WeakSet()
         # Weak, so that an abandoned iterator keeps no events; nothing else depends on it.
-        self._changed = Notifier()
-        self._closed = False
+        self.changed: Final = Notifier()
+        self.is_closed = False
 
     def emit(self, event: AnyEvent) -> None:
         """Add an event to the stream for every reader."""
-        events, lasting = self._end
-        self._end = end = events + 1, lasting + isinstance(event, LASTING)
+        events, lasting = self.end
+        self.end = end = events + 1, lasting + isinstance(event, LASTING)
         size = len(event.content) if isinstance(event, WITH_CONTENT) else 0
-        self._buffer.append((event, end, size))
-        self._buffer_bytes += size
-        if len(self._buffer) > self._limit or self._buffer_bytes > BUFFER_LIMIT_BYTES:
-            self._trim()
+        self.buffer.append((event, end, size))
+        self.size_bytes += size
+        if len(self.buffer) > self._limit or self.size_bytes > BUFFER_LIMIT_BYTES:
+            self.trim()
             while self._is_over_limit():
                 self._shelve_oldest()
             self._notice_slow_readers()
-        if self._changed.waiting:
-            self._changed.notify()
+        if self.changed.waiting:
+            self.changed.notify()
 
     def read(self, *, confirm: bool = True) -> "EventReader":
         """Return a reader of all events from now on, after the events that are still unread."""
-        return self._join(EventReader(self, self._unread, confirm=confirm, claims=True))
+        return self._join(EventReader(self, self.unread, confirm=confirm, claims=True))
 
     def follow(self) -> "EventReader":
         """Return a reader of all events from now on, which leaves unread events to other
         readers."""
-        return self._join(EventReader(self, self._end, confirm=False, claims=False))
+        return self._join(EventReader(self, self.end, confirm=False, claims=False))
 
     def leave(self, reader: "EventReader") -> None:
         """Remove a closed reader, and end its wait for an event."""
         self._readers.discard(reader)
-        self._trim()
-        self._changed.notify()
+        self.trim()
+        self.changed.notify()
 
     def close(self) -> None:
         """Let every reader finish after it has read the existing events."""
-        self._closed = True
-        self._changed.notify()
+        self.is_closed = True
+        self.changed.notify()
 
     @property
     def behind(self) -> int:
         """Return the number of events that the slowest reader has not read."""
-        return max((self._end[0] - reader.place[0] for reader in self._readers), default=0)
-
-    async def next(self, reader: "EventReader") -> AnyEvent:
-        """Wait for the next event of a reader, and return it.
-
-        Raises:
-            StopAsyncIteration: the reader was closed, or the channel was and all is read.
-        """
-        while True:
-            place = reader.place[0] - self._start[0]
-            if place < 0:
-                await anyio.lowlevel.checkpoint()  # a long way to catch up, perhaps from disk
-                if (kept := self._from_backlog(reader)) is not None:
-                    return kept
-            elif place < len(self._buffer):
-                event, reader.place, _ = self._buffer[place]
-                if reader.claims and reader.place > self._unread:
-                    self._unread = reader.place
-                return event
-            else:
-                reader.is_slow = False
-                if self._closed or reader.is_closed:
-                    raise StopAsyncIteration
-                is_large = len(self._buffer) > TRIM_AT or self._buffer_bytes > TRIM_AT_BYTES
-                if is_large or self._backlog.kept:
-                    self._trim()
-                await self._changed.wait()
+        return max((self.end[0] - reader.place[0] for reader in self._readers), default=0)
 
     def _join(self, reader: "EventReader") -> "EventReader":
         self._readers.add(reader)
         return reader
 
-    def _from_backlog(self, reader: "EventReader") -> AnyEvent | None:
-        """The next event of a reader behind the buffer; None where the buffer has it."""
-        event = None
-        while event is None and self._account(reader) < len(self._backlog.kept):
-            place = reader.place[1] - self._first_kept
-            event = self._backlog.event(place)
-            if event is None or not reader.missed:
-                reader.place = self._backlog.number(place) + 1, reader.place[1] + 1
-            if event is None:
-                reader.missed += 1
-                reader.missed_lasting += 1
-        if event is None:
-            reader.place = self._start
-        if reader.missed:
-            event = EventsMissed(reader.missed, reader.missed_lasting)
-            reader.missed = reader.missed_lasting = 0
-        if reader.claims and reader.place > self._unread:
-            self._unread = reader.place
-        return event
-
-    def _account(self, reader: "EventReader") -> int:
-        """Count what left the buffer and the backlog since a reader's last look; return its place
-        in the backlog."""
-        events, lasting = self._start
-        if reader.accounted < self._start:
-            begin = max(reader.place, reader.accounted)
-            reader.missed += events - begin[0] - (lasting - begin[1])
-            reader.accounted = self._start
-        if (dropped := self._first_kept - reader.place[1]) > 0:
-            reader.missed += dropped
-            reader.missed_lasting += dropped
-            reader.place = reader.place[0], self._first_kept
-        return reader.place[1] - self._first_kept
-
-    @property
-    def _first_kept(self) -> int:
-        """Lasting events before the first one in the backlog."""
-        return self._start[1] - len(self._backlog.kept)
-
     def _is_over_limit(self) -> bool:
-        return len(self._buffer) > self._limit or (
-            self._buffer_bytes > BUFFER_LIMIT_BYTES and len(self._buffer) > 1
+        return len(self.buffer) > self._limit or (
+            self.size_bytes > BUFFER_LIMIT_BYTES and len(self.buffer) > 1
         )
 
-    def _trim(self) -> None:
+    def trim(self) -> None:
         """Let go of what every reader has read."""
-        needed = min((self._unread, *(reader.place for reader in self._readers)))[0]
-        if self._backlog.kept:
-            self._backlog.forget_before(needed)
-        buffer, size = self._buffer, 0
-        for _ in range(needed - self._start[0]):
-            _, self._start, size = buffer.popleft()
-            self._buffer_bytes -= size
-
-    def _take_oldest(self) -> AnyEvent:
-        event, self._start, size = self._buffer.popleft()
-        self._buffer_bytes -= size
-        return event
+        needed = min((self.unread, *(reader.place for reader in self._readers)))[0]
+        if self.backlog.kept:
+            self.backlog.forget_before(needed)
+        buffer, size = self.buffer, 0
+        for _ in range(needed - self.start[0]):
+            _, self.start, size = buffer.popleft()
+            self.size_bytes -= size
 
     def _shelve_oldest(self) -> None:
-        number = self._start[0]
-        event = self._take_oldest()
-        self.dropped += self._backlog.add(number, event) if isinstance(event, LASTING) else 1
+        number = self.start[0]
+        event, self.start, size = self.buffer.popleft()
+        self.size_bytes -= size
+        self.dropped += self.backlog.add(number, event) if isinstance(event, LASTING) else 1
 
     def _notice_slow_readers(self) -> None:
         slow = [
-            reader for reader in self._readers if reader.place < self._start and not reader.is_slow
+            reader for reader in self._readers if reader.place < self.start and not reader.is_slow
         ]
         for reader in slow:
             reader.is_slow = True
         if slow:
             slowest = min(reader.place for reader in slow)
-            self._fell_behind(len(slow), self._end[0] - slowest[0])
+            self._fell_behind(len(slow), self.end[0] - slowest[0])
 
 
 class EventReader(AsyncIterator[AnyEvent]):
@@ -225,12 +156,11 @@ class EventReader(AsyncIterator[AnyEvent]):
 
     def __init__(self, stream: EventStream, place: Cursor, *, confirm: bool, claims: bool) -> None:
         self.place = place
-        self.accounted = place
-        """Up to here it is counted what the reader missed."""
-        self.missed = 0
-        self.missed_lasting = 0
         self.is_slow = False
-        self.claims: Final = claims
+        self._accounted = place
+        """Up to here it is counted what the reader missed."""
+        self._missed = self._missed_lasting = 0
+        self._claims = claims
         """True if an event that this reader has read is read."""
         self._stream = stream
         self._confirm = confirm
@@ -242,13 +172,31 @@ class EventReader(AsyncIterator[AnyEvent]):
 
     async def __anext__(self) -> AnyEvent:
         """Confirm the event before, and wait for the next one."""
-        if self._given is not None:
-            if self._stream.confirm is not None:
-                self._stream.confirm(self._given)
+        stream, given = self._stream, self._given
+        if given is not None:
             self._given = None
-        if self.is_closed:
-            raise StopAsyncIteration
-        event = await self._stream.next(self)
+            if stream.confirm is not None:
+                stream.confirm(given)
+        event: AnyEvent | None = None
+        while event is None:
+            if self.is_closed:
+                raise StopAsyncIteration
+            place = self.place[0] - stream.start[0]
+            if place < 0:
+                await anyio.lowlevel.checkpoint()  # a long way to catch up, perhaps from disk
+                event = self._from_backlog()
+            elif place < len(stream.buffer):
+                event, self.place, _ = stream.buffer[place]
+            else:
+                self.is_slow = False
+                if stream.is_closed:
+                    raise StopAsyncIteration
+                is_large = len(stream.buffer) > TRIM_AT or stream.size_bytes > TRIM_AT_BYTES
+                if is_large or stream.backlog.kept:
+                    stream.trim()
+                await stream.changed.wait()
+        if self._claims and self.place > stream.unread:
+            stream.unread = self.place
         if self._confirm:
             self._given = event
         return event
@@ -264,3 +212,36 @@ class EventReader(AsyncIterator[AnyEvent]):
         the reader returned stays unconfirmed."""
         self._given, self.is_closed = None, True
         self._stream.leave(self)
+
+    def _from_backlog(self) -> AnyEvent | None:
+        """The next event of a reader behind the buffer; None where the buffer has it."""
+        stream, event = self._stream, None
+        backlog = stream.backlog
+        while event is None and (place := self._accounted_place()) < len(backlog.kept):
+            event = backlog.event(place)
+            if event is None or not self._missed:
+                self.place = backlog.number(place) + 1, self.place[1] + 1
+            if event is None:
+                self._missed += 1
+                self._missed_lasting += 1
+        if event is None:
+            self.place = stream.start
+        if self._missed:
+            event = EventsMissed(self._missed, self._missed_lasting)
+            self._missed = self._missed_lasting = 0
+        return event
+
+    def _accounted_place(self) -> int:
+        """Count what left the buffer and the backlog since the last look; return the reader's place
+        in the backlog."""
+        start = self._stream.start
+        first_kept = start[1] - len(self._stream.backlog.kept)
+        if self._accounted < start:
+            begin = max(self.place, self._accounted)
+            self._missed += start[0] - begin[0] - (start[1] - begin[1])
+            self._accounted = start
+        if (dropped := first_kept - self.place[1]) > 0:
+            self._missed += dropped
+            self._missed_lasting += dropped
+            self.place = self.place[0], first_kept
+        return self.place[1] - first_kept

@@ -43,7 +43,7 @@ class Publisher:
 
     async def run(self, tasks: TaskGroup) -> None:
         """Publish messages until cancelled. Further tasks start in the task group `tasks`."""
-        engine, to_send = self._engine, self._driver.to_send
+        driver, engine, to_send = self._driver, self._engine, self._driver.to_send
         backoff: Backoff | None = None
         while True:
             item = await self._next()
@@ -71,7 +71,10 @@ class Publisher:
                 backoff = None
                 if self._health.failing:
                     self._health.succeeded("send")
-                self._driver.published(item, published)
+                if (journal := driver.journal) is not None:
+                    outgoing = item.outgoing
+                    journal.went(outgoing.data, published, outgoing.kind.value, driver.now_ms())
+                driver.dispatched(item, published.message_hash, published.timestamp_ns)
                 self._awaited.discard(item)
 
     async def _next(self) -> Item:

@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, TypeVar, TypeVarTuple, Unpack
 import anyio
 
 from .._contracts.state_store import Identity, QuickStateStore, Saved, StateStore
-from .._notifier import Notifier, asyncio_loop
+from .._notifier import Notifier
 from ..engine.archive_overlay import ArchiveOverlay
 from ..engine.steps import WRITE_DELAY_MS
 from ..errors import StateError
@@ -199,7 +199,8 @@ class StateWriter:
         now_ms = ended_ns // 1_000_000
         due = engine.end_write(now_ms, tried=changes is not None, failure=failure)
         self._is_unfinished = False
-        driver.release(due, now_ms)
+        for step in due:
+            driver.end(step, now_ms)
         self._progressed.notify()
 
     async def _write(self, changes: Changes, *, may_be_slow: bool) -> None:
@@ -222,8 +223,7 @@ class StateWriter:
 
 def _caller_into_loop() -> Callable[[Callable[[], object]], object]:
     """What another thread calls to have this event loop call something, without waiting for it."""
-    if (loop := asyncio_loop()) is not None:
-        return loop.call_soon_threadsafe
-    import trio
-
-    return trio.lowlevel.current_trio_token().run_sync_soon
+    loop: Any = anyio.lowlevel.current_token().native_token
+    in_loop: Callable[[Callable[[], object]], object]
+    in_loop = getattr(loop, "call_soon_threadsafe", None) or loop.run_sync_soon  # else trio
+    return in_loop

@@ -2,12 +2,12 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
 import anyio
 
 from .._notifier import Notifier
-from ..engine.sync_core import SyncCore
+from ..engine.driver import Driver
 
 SyncState = Literal["synced", "syncing", "different"]
 
@@ -40,15 +40,15 @@ class SyncStatusWatch:
     """Source of sync status changes for readers, with at most one change in each event loop
     turn."""
 
-    def __init__(self, core: SyncCore) -> None:
+    def __init__(self, driver: Driver[Any]) -> None:
         self.closed = False
         self.changed: Final = Notifier()
         """Notified after each step, which may have changed the status."""
-        self._core = core
+        self._driver = driver
 
     def current(self) -> SyncStatus:
         """Return the current sync status."""
-        progress = self._core.progress()
+        progress = self._driver.engine.core.progress()
         if progress.missing:
             state: SyncState = "syncing"
         else:
@@ -69,6 +69,7 @@ class SyncStatusWatch:
 
     def changes(self) -> AsyncIterator[SyncStatus]:
         """Iterate over the current sync status and each later status."""
+        self._driver.note_step = self.changed.notify
         return _Changes(self)
 
 

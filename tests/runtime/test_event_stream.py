@@ -11,7 +11,6 @@ from reliable_channel.diagnostics import SyncSent
 from reliable_channel.events import AnyEvent, EventsMissed
 from reliable_channel.runtime.backlog import Backlog
 from reliable_channel.runtime.event_stream import TRIM_AT, TRIM_AT_BYTES, EventStream
-from tests import inside
 
 pytestmark = pytest.mark.anyio
 
@@ -188,11 +187,11 @@ async def test_nothing_is_kept_for_long_that_every_reader_has_read() -> None:
     emit(stream, *"a" * (TRIM_AT + 1))
     await take(events, TRIM_AT + 1)
     await wait_for_more(events)
-    assert len(inside.buffer(stream)) == TRIM_AT + 1
+    assert len(stream.buffer) == TRIM_AT + 1
     del abandoned
     gc.collect()
     await wait_for_more(events)
-    assert len(inside.buffer(stream)) == 0
+    assert len(stream.buffer) == 0
 
 
 async def test_content_that_every_reader_has_read_leaves_sooner() -> None:
@@ -202,7 +201,7 @@ async def test_content_that_every_reader_has_read_leaves_sooner() -> None:
         stream.emit(MessageReceived("a", "bob", bytes(size), 1, 0))
         await take(events, 1)
         await wait_for_more(events)
-        assert len(inside.buffer(stream)) == (1 if size == TRIM_AT_BYTES else 0)
+        assert len(stream.buffer) == (1 if size == TRIM_AT_BYTES else 0)
 
 
 async def test_a_closed_reader_ends_and_nothing_is_kept_for_it() -> None:
@@ -212,7 +211,7 @@ async def test_a_closed_reader_ends_and_nothing_is_kept_for_it() -> None:
         assert await take(events, 1) == ["a"]
     assert [event async for event in events] == []
     assert await take(stream.read(), 1) == ["b"]
-    assert len(inside.buffer(stream)) == 1
+    assert len(stream.buffer) == 1
 
 
 async def test_closing_a_reader_ends_its_waiting() -> None:
@@ -235,7 +234,7 @@ async def test_large_contents_leave_the_buffer_early(monkeypatch: pytest.MonkeyP
     log = {name: name.encode() for name in ("A", "B", "C", "D", "E")}
     stream = make_stream(100, log=log)
     emit(stream, *log)
-    assert len(inside.buffer(stream)) == 3
+    assert len(stream.buffer) == 3
     assert await take(stream.read(), 5) == list(log)
 
 

@@ -33,8 +33,7 @@ class DiskWriter:
         """Note that the process dies. If data of released steps is lost, `end` returns True."""
         driver = self._driver
         if self._is_on_disk:
-            steps = driver.engine.end_write(driver.now_ms(), tried=True)
-            driver.release(steps, driver.now_ms())
+            driver.release(driver.engine.end_write(driver.now_ms(), tried=True))
         return driver.engine.unwritten is not None and driver.engine.unwritten.failure is not None
 
     def _wake_in(self, in_ms: int) -> None:

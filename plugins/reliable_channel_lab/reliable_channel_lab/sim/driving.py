@@ -2,13 +2,13 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Final, Generic
 
 from reliable_channel.diagnostics import SegmentDiscarded
 from reliable_channel.engine import driver
 from reliable_channel.engine.engine import Engine
 from reliable_channel.engine.logged import Logged
-from reliable_channel.engine.requests import Accepted
 from reliable_channel.engine.steps import Step, Wake
 from reliable_channel.events import (
     AnyEvent,
@@ -40,6 +40,12 @@ def _ignore() -> None:
     """Wake nothing."""
 
 
+def _call_due(calls: deque[_Call], ended: int) -> None:
+    while calls and calls[0][0] <= ended:
+        _, action, arguments = calls.popleft()
+        action(*arguments)
+
+
 class SimulatedDriver(driver.Driver[Packet], Generic[C]):
     """Driver of an engine in virtual time, which reports each step to a watch.
 
@@ -68,11 +74,13 @@ class SimulatedDriver(driver.Driver[Packet], Generic[C]):
         self.wall_ns = wall_ns
         self.journal = None if world.journals is None else world.journals(name)
         self.is_over = False
-        self.wakes: dict[Wake, Callable[[], None]] = {}
-        """What wakes each task."""
+        self.wakes = dict.fromkeys(Wake, _ignore)
+        self.note_sent = partial(watch.sent, core)
+        self.note_confirmed = partial(self.when_on_disk, watch.confirmed)
+        self.note_received = self._note_received
+        self.note_step = self._note_step
         self.has_in_hand: Callable[[str], bool] = lambda _: False
         """True if an own message is on its way to the node."""
-        self._rings_at_ms: int | None = None
         self.tell: Callable[[AnyEvent], None] | None = None
         """Takes what the application must not miss, where it can confirm."""
         self._notes: deque[_Call] = deque()
@@ -98,26 +106,13 @@ class SimulatedDriver(driver.Driver[Packet], Generic[C]):
         return self.received(
             arrived.data,
             arrived,
+            now_ms=self.now_ms(),
             message_hash=arrived.message_hash,
             timestamp_ns=arrived.timestamp_ms * 1_000_000,
             from_store=from_store,
         )
 
     # -- steps -------------------------------------------------------------------------------------
-
-    def end(self, step: Step, now_ms: int) -> None:
-        """End a step of the engine, and let the watch check the core."""
-        super().end(step, now_ms)
-        self.watch.stepped(self.core, self.now_ms(), self._waits_for_transport)
-
-    def release(self, steps: Iterable[Step], now_ms: int) -> None:
-        """Release steps that are on disk, after the watch has checked them."""
-        unwritten = self.engine.unwritten
-        ended = 0 if unwritten is None else unwritten.ended
-        while self._notes and self._notes[0][0] <= ended:
-            _, note, arguments = self._notes.popleft()
-            note(*arguments)
-        super().release(steps, now_ms)
 
     def show(self, event: AnyEvent | Logged, now_ms: int) -> None:
         """Show an event to the application and the watch. If the process has died, the watch only
@@ -132,21 +127,13 @@ class SimulatedDriver(driver.Driver[Packet], Generic[C]):
         if self.tell is not None and isinstance(event, CONFIRMABLE):
             self.tell(event)
 
-    def wake(self, wake: Wake) -> None:
-        self.wakes.get(wake, _ignore)()
+    def _note_step(self) -> None:
+        if not self.is_over:
+            self.watch.stepped(self.core, self.now_ms(), self._waits_for_transport)
 
-    def note_sent(self, payload: bytes, accepted: Accepted) -> None:
-        """Report an accepted message to the watch."""
-        self.watch.sent(self.core, payload, accepted)
-
-    def note_confirmed(self, event: AnyEvent) -> None:
-        """Report a confirmed event to the watch, once the confirmation is on disk."""
-        self.when_on_disk(self.watch.confirmed, event)
-
-    def note_received(
-        self, data: bytes, arrived: Packet, arrival: Arrival, now_ms: int, *, from_store: bool
+    def _note_received(
+        self, data: bytes, arrived: Packet, arrival: Arrival, now_ms: int, from_store: bool
     ) -> None:
-        """Write a received message into the journal, and report it to the watch."""
         if self.journal is not None:
             self.journal.came(arrived, arrival.outcome, now_ms, from_store=from_store)
         self.watch.received(self.core, data, arrival)
@@ -168,16 +155,20 @@ class SimulatedDriver(driver.Driver[Packet], Generic[C]):
             return
         unwritten.is_urgent = True
         self._calls.append((unwritten.submitted, action, arguments))
-        self.wake(Wake.WRITE)
+        self.wakes[Wake.WRITE]()
+
+    def release(self, steps: Iterable[Step]) -> None:
+        """End steps that are on disk, after the watch has learned what is on disk."""
+        assert self.engine.unwritten is not None
+        _call_due(self._notes, self.engine.unwritten.ended)
+        for step in steps:
+            self.end(step, self.now_ms())
 
     def written(self, steps: Iterable[Step]) -> None:
-        """Release the due steps of a finished write."""
+        """Release the due steps of a finished write, and call what waits for them."""
         assert self.engine.unwritten is not None
-        self.release(steps, self.now_ms())
-        ended = self.engine.unwritten.ended
-        while self._calls and self._calls[0][0] <= ended:
-            _, action, arguments = self._calls.popleft()
-            action(*arguments)
+        self.release(steps)
+        _call_due(self._calls, self.engine.unwritten.ended)
 
     # -- inside ------------------------------------------------------------------------------------
 
@@ -193,21 +184,19 @@ class SimulatedDriver(driver.Driver[Packet], Generic[C]):
         """Set an alarm for the engine's next deadline. A later deadline needs no new alarm, because
         the earlier alarm checks the deadline when it rings."""
         timeline = self.world.timeline
-        at_ms = timeline.now_ms + max(0, due_ms - now_ms)
-        if self._rings_at_ms is None or at_ms < self._rings_at_ms:
-            self._rings_at_ms = at_ms
-            timeline.at(at_ms, self._ring, at_ms)
+        timeline.at(timeline.now_ms + max(0, due_ms - now_ms), self._ring, due_ms)
 
-    def _ring(self, at_ms: int) -> None:
-        if self.is_over or at_ms != self._rings_at_ms:
+    def _ring(self, rings_at_ms: int) -> None:
+        if self.is_over or rings_at_ms != self.rings_at_ms:
             return
-        self._rings_at_ms = None
-        now_ms, due_ms = self.now_ms(), self.engine.next_deadline_ms()
+        now_ms = self.now_ms()
+        self.rings_at_ms = due_ms = self.engine.next_deadline_ms()
         if due_ms is None:
             return
         if due_ms > now_ms:
             self.ring_at(due_ms, now_ms)
             return
+        self.rings_at_ms = None
         if not self.node.is_away:
             self.engine.listened(now_ms)
         self.on_deadline(now_ms)
