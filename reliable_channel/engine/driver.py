@@ -142,7 +142,7 @@ class Driver(ABC, Generic[M]):
 
     def dispatched(self, item: Item, message_hash: bytes, timestamp_ns: int) -> None:
         """Note that the transport accepted an own message."""
-        now_ms = self.now_ms()
+        now_ms = self.now_ns() // 1_000_000
         self.end(self.engine.dispatched(item, message_hash, timestamp_ns, now_ms), now_ms)
 
     def refused(self, outgoing: Outgoing, reason: str) -> None:

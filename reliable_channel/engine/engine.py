@@ -261,9 +261,9 @@ class Engine:
             )
         return segments
 
-    def accepted_before(self, idempotency_key: str | None) -> Accepted | None:
+    def accepted_before(self, idempotency_key: str) -> Accepted | None:
         """Return the request that was accepted earlier under this idempotency key, or None."""
-        return None if idempotency_key is None else self._idempotency.get(idempotency_key)
+        return self._idempotency.get(idempotency_key)
 
     def send(
         self, segments: Sequence[bytes], now_ns: int, idempotency_key: str | None = None
