@@ -4,9 +4,8 @@
 """
 
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import count
 from typing import Final
 
@@ -61,7 +60,7 @@ class Outcome:
     """None while it is not known, and where an earlier run of the program was informed."""
     is_closed: bool = False
     changed: Notifier | None = None
-    """None while nobody waits: thousands of messages may wait to be sent."""
+    """None while no task waits: thousands of messages may wait to be sent."""
 
     async def wait(self, within_s: float | None) -> bool:
         """Wait for the result, and return True if it is known in time.
@@ -124,7 +123,8 @@ class Request:
 
     request_id: str
     message_ids: tuple[str, ...]
-    _wait: Callable[["Request", float | None], Awaitable[None]] = field(repr=False, compare=False)
+    _outcome: Outcome = field(repr=False, compare=False)
+    _conversation: "Conversation" = field(repr=False, compare=False)
 
     @property
     def message_id(self) -> str:
@@ -143,7 +143,13 @@ class Request:
                 still retried, unless it failed.
             ChannelClosed: the channel was closed.
         """
-        await self._wait(self, within_s)
+        if not await self._outcome.wait(within_s):
+            late = f"within {within_s:g} s: {self._conversation.why(self)}"
+            raise NotAcknowledged(self.message_id, late)
+        if (event := self._outcome.event) is not None:
+            if not isinstance(event, MessageAcknowledged):
+                raise NotAcknowledged(self.message_id, f"and failed: {event.reason}")
+            await self._conversation.confirm(event)
 
 
 class Conversation:
@@ -211,25 +217,7 @@ class Conversation:
             unacknowledged = self.runtime.engine.core.unacknowledged
             is_pending = any(map(unacknowledged.__contains__, accepted.message_ids))
             outcome = self._outcomes.earlier(message_id, is_pending=is_pending)
-        wait = partial(self._acknowledged, outcome)
-        return Request(accepted.request_id, accepted.message_ids, wait)
-
-    async def _acknowledged(
-        self, outcome: Outcome, request: Request, within_s: float | None
-    ) -> None:
-        """Wait for the result of a request.
-
-        Raises:
-            NotAcknowledged: not in time, or it failed.
-            ChannelClosed: the channel was closed first.
-        """
-        if not await outcome.wait(within_s):
-            late = f"within {within_s:g} s: {self._why(request)}"
-            raise NotAcknowledged(request.message_id, late)
-        if outcome.event is not None:
-            if not isinstance(outcome.event, MessageAcknowledged):
-                raise NotAcknowledged(request.message_id, f"and failed: {outcome.event.reason}")
-            await self.confirm(outcome.event)
+        return Request(accepted.request_id, accepted.message_ids, outcome, self)
 
     async def confirm(self, event: AnyEvent) -> None:
         """Confirm that an event was handled. In a closed channel, no task can write the
@@ -288,7 +276,7 @@ class Conversation:
 
     def no_answer(self, request: Request, question: OpenQuestion, within_s: float) -> NoAnswer:
         """Return the error for a question that no participant answered in time."""
-        what = f"within {within_s:g} s: {self._why(request)}"
+        what = f"within {within_s:g} s: {self.why(request)}"
         return NoAnswer(request.message_id, question.question_id, what)
 
     async def _answers_in_log(self, question_id: bytes) -> AsyncIterator[Heard]:
@@ -310,8 +298,8 @@ class Conversation:
                     )
                     yield Heard(event, envelope)
 
-    def _why(self, request: Request) -> str:
-        """What is known of a message, of the participants, and of the preset."""
+    def why(self, request: Request) -> str:
+        """Return what is known of a message, of the participants, and of the preset."""
         now_ms = self.runtime.now_ms()
         heard = [
             f"{one.sender_id} {(now_ms - one.last_heard_ms) / 1000:.0f} s ago"
