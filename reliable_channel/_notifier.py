@@ -1,6 +1,7 @@
 """Wakes tasks that wait at the moment. It costs almost nothing if none waits."""
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Final
 
 import anyio
@@ -22,8 +23,8 @@ class Notifier:
 
     def __init__(self) -> None:
         self.waiting: Final[list[_TrioFuture | asyncio.Future[None]]] = []
-        """The tasks that wait; open to read. A channel has dozens of these, and a deque takes ten
-        times the memory of a list."""
+        """The tasks that wait, and at times cancelled ones; open to read. A channel has dozens of
+        these, and a deque takes ten times the memory of a list."""
 
     def notify(self) -> None:
         """Wake all tasks that wait."""
@@ -40,8 +41,8 @@ class Notifier:
                 future.set_result(None)
                 return
 
-    async def wait(self, within_s: float | None = None) -> None:
-        """Wait for a notification, no longer than `within_s`."""
+    def wait(self, within_s: float | None = None) -> Awaitable[None]:
+        """Wait for a notification, no longer than `within_s`. Await the result at once."""
         # A message takes half a dozen waits. On asyncio a future is a third of an event, and a
         # timer a fifth of a cancel scope.
         try:
@@ -49,18 +50,24 @@ class Notifier:
         except RuntimeError:
             task = None
         if task is None:  # also in a loop of asyncio that has trio as its guest
-            return await self._wait_in_trio(within_s)
+            return self._wait_in_trio(within_s)
         waiting, loop = self.waiting, task.get_loop()
+        while waiting and waiting[-1].done():  # its task was cancelled
+            waiting.pop()
         future = loop.create_future()
         waiting.append(future)
-        timer = None if within_s is None else loop.call_later(within_s, _end, future)
+        return future if within_s is None else self._wait_within(within_s, future, loop)
+
+    async def _wait_within(
+        self, within_s: float, future: "asyncio.Future[None]", loop: asyncio.AbstractEventLoop
+    ) -> None:
+        timer = loop.call_later(within_s, _end, future)
         try:
             await future
         finally:
-            if timer is not None:
-                timer.cancel()
-            if waiting and future in waiting:  # it was not notified
-                waiting.remove(future)
+            timer.cancel()
+            if future in self.waiting:  # it was not notified
+                self.waiting.remove(future)
 
     async def _wait_in_trio(self, within_s: float | None) -> None:
         event = _TrioFuture()

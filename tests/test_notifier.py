@@ -13,8 +13,10 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-async def waiting(notifier: Notifier, woken: list[str], name: str) -> None:
-    await notifier.wait()
+async def waiting(
+    notifier: Notifier, woken: list[str], name: str, within_s: float | None = None
+) -> None:
+    await notifier.wait(within_s)
     woken.append(name)
 
 
@@ -86,8 +88,16 @@ async def test_one_that_waited_long_enough_goes_on_and_takes_no_notification() -
 
 
 async def test_a_notification_ends_a_wait_that_has_time() -> None:
-    notifier = Notifier()
+    notifier, woken = Notifier(), list[str]()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(notifier.wait, 3_600)
+        tasks.start_soon(waiting, notifier, woken, "a", 3_600)
         await anyio.wait_all_tasks_blocked()
         notifier.notify()
+
+
+async def test_waits_that_were_given_up_are_not_kept() -> None:
+    notifier = Notifier()
+    for _ in range(100):
+        with anyio.move_on_after(0):
+            await notifier.wait()
+    assert len(notifier.waiting) <= 1

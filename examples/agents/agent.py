@@ -18,7 +18,7 @@ from mcp.server import MCPServer
 
 from reliable_channel import ReliableChannel, run
 from reliable_channel.conversation import Message, Question
-from reliable_channel.conversation.envelope import is_envelope
+from reliable_channel.conversation.asking import is_envelope
 from reliable_channel.errors import NoAnswer
 
 WITHIN_S = 30.0

@@ -1,8 +1,8 @@
 """Conversations in a channel: acknowledgements, questions and answers, typed values, participants
 and invitations."""
 
-from .acknowledging import Request
 from .codecs import Codec, JsonValue, json
+from .conversation import Request
 from .presence import Participant
 from .typed import Answer, Answers, Message, Messages, Question, Questions, TypedChannel
 

@@ -1,7 +1,8 @@
 """Open questions, both own questions and questions that this participant may answer.
 
-This module does not wait for the network. A question or an answer is stored in the step in which
-the channel delivers it.
+Only the payloads of questions and answers have an envelope (`proto/ask.proto`). This module does
+not wait for the network. A question or an answer is stored in the step in which the channel
+delivers it.
 """
 
 from collections import OrderedDict, deque
@@ -10,17 +11,60 @@ from hashlib import sha256
 from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
 
+from google.protobuf.message import DecodeError
+
 from .._notifier import Notifier
+from ..errors import ReliableChannelError
 from ..events import AnswerLate, AnyEvent, MessageReceived, MessageUndecodable, QuestionDropped
 from .ask_pb2 import Envelope
-from .envelope import QUESTION_ID_BYTES, UnreadableEnvelope, decode, is_envelope
 
+MAGIC: Final = 0xA1514352
+VERSION: Final = 1
+QUESTION_ID_BYTES: Final = 16
+BEGINNING: Final = b"\x0d" + MAGIC.to_bytes(4, "little")
+"""Beginning of each envelope, which is the tag of field 1 and its value."""
 QUESTIONS_LIMIT: Final = 1_000
 """Maximum number of open questions of other participants. The oldest questions are dropped."""
 QUESTIONS_LIMIT_BYTES: Final = 16 * 1024 * 1024
 """Maximum size of the payloads of all open questions (bytes)."""
 ANSWERS_LIMIT: Final = 1_000
 """Maximum number of answers to one question. Further answers count as late."""
+
+
+class UnreadableEnvelope(ReliableChannelError):
+    """The payload begins like an envelope, but this version cannot read the envelope."""
+
+
+def is_envelope(payload: bytes) -> bool:
+    """Return True if a payload is a question or an answer, of any version."""
+    return payload.startswith(BEGINNING)
+
+
+def encode(question_id: bytes, content: bytes, asker_id: str = "") -> bytes:
+    """Return the payload of a question, or of an answer to the asker `asker_id`."""
+    return Envelope(
+        magic=MAGIC, version=VERSION, question_id=question_id, asker_id=asker_id, content=content
+    ).SerializeToString(deterministic=True)
+
+
+def decode(payload: bytes) -> Envelope:
+    """Return the envelope that a payload contains.
+
+    Raises:
+        UnreadableEnvelope: it is damaged, or of another version.
+    """
+    try:
+        found = Envelope.FromString(payload)
+    except DecodeError as error:
+        raise UnreadableEnvelope(f"the envelope is damaged: {error}") from error
+    if found.version != VERSION:
+        raise UnreadableEnvelope(f"the envelope must have version {VERSION} (got {found.version})")
+    if len(found.question_id) != QUESTION_ID_BYTES:
+        raise UnreadableEnvelope(
+            f"the question id of an envelope must have {QUESTION_ID_BYTES} bytes: this envelope "
+            "is damaged"
+        )
+    return found
 
 
 class Heard(NamedTuple):

@@ -1,19 +1,40 @@
-"""Conversation in one open channel, and its connection to the runtime."""
+"""Conversation in one open channel, and its connection to the runtime.
 
+`send` returns a request, on whose result a program may wait.
+"""
+
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
-from functools import partial
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
 
+import anyio
+
 from .._arguments import checked_name
+from .._notifier import Notifier
 from .._resources import name_resource
 from ..errors import ChannelClosed, NoAnswer, NotAcknowledged
-from ..events import AnyEvent, MessageAcknowledged, MessageReceived
+from ..events import (
+    AnyEvent,
+    DeliveryFailed,
+    MessageAcknowledged,
+    MessageReceived,
+    SendFailed,
+    SendingMessage,
+)
 from ..options import ChannelOptions
 from ..runtime import Notes, Runtime
-from .acknowledging import OWN_EVENTS, Outcome, Outcomes, Request
-from .asking import Asking, Heard, OpenQuestion
-from .envelope import UnreadableEnvelope, decode, encode, is_envelope
+from .asking import (
+    BEGINNING,
+    Asking,
+    Heard,
+    OpenQuestion,
+    UnreadableEnvelope,
+    decode,
+    encode,
+    is_envelope,
+)
 from .presence import SIGNS, Presence
 
 ANSWER_KEY: Final = "reliable_channel.answer/"
@@ -22,6 +43,113 @@ EARLIER: Final = 100
 """Number of log entries of an earlier run from which known participants are restored."""
 NAMED: Final = 5
 """Maximum number of participants that the text of an error lists."""
+RESULTS_LIMIT: Final = 1_000
+"""Maximum number of remembered results of requests, for a `send` that is repeated under its key.
+The oldest results are dropped. A request object that a program keeps has its result in any case.
+"""
+Result = MessageAcknowledged | DeliveryFailed | SendFailed
+OWN_EVENTS: Final = (SendingMessage, MessageAcknowledged, DeliveryFailed, SendFailed)
+
+
+@dataclass(slots=True, eq=False)
+class Outcome:
+    """Result of one request, which comes later."""
+
+    is_known: bool = False
+    event: Result | None = None
+    """None while it is not known, and where an earlier run of the program was informed."""
+    is_closed: bool = False
+    changed: Notifier | None = None
+    """None while no task waits: thousands of messages may wait to be sent."""
+
+    async def wait(self, within_s: float | None) -> bool:
+        """Wait for the result, and return True if it is known in time.
+
+        Raises:
+            ChannelClosed: the channel was closed first.
+        """
+        with anyio.move_on_after(within_s):
+            while not self.is_known and not self.is_closed:
+                self.changed = self.changed or Notifier()
+                await self.changed.wait()
+        if self.is_closed and not self.is_known:
+            raise ChannelClosed("the channel was closed before the message was acknowledged")
+        return self.is_known
+
+
+class Outcomes:
+    """Results of own requests, by the message ids that events contain."""
+
+    def __init__(self) -> None:
+        self._pending: dict[str, Outcome] = {}
+        """At most as many as messages may be unacknowledged."""
+        self._known: OrderedDict[str, Outcome] = OrderedDict()
+
+    def note(self, event: AnyEvent, at_ms: int) -> None:
+        """Note an event about an own message."""
+        if isinstance(event, SendingMessage):
+            self._pending[event.message_id] = Outcome()
+        elif isinstance(event, Result):
+            outcome = self._pending.pop(event.message_id, None) or Outcome()
+            outcome.event, outcome.is_known = event, True
+            self._known[event.message_id] = outcome
+            if len(self._known) > RESULTS_LIMIT:
+                self._known.popitem(last=False)
+            if outcome.changed is not None:
+                outcome.changed.notify()
+
+    def of(self, message_id: str) -> Outcome | None:
+        """Return the result of a request, or None if it was accepted before a restart."""
+        return self._pending.get(message_id) or self._known.get(message_id)
+
+    def earlier(self, message_id: str, *, is_pending: bool) -> Outcome:
+        """Return the result of a request that was accepted before a restart."""
+        outcome = Outcome(is_known=not is_pending)
+        if is_pending:
+            self._pending[message_id] = outcome
+        return outcome
+
+    def close(self) -> None:
+        """End all waits for results, because the channel was closed."""
+        for outcome in self._pending.values():
+            outcome.is_closed = True
+            if outcome.changed is not None:
+                outcome.changed.notify()
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Request of one `send`, for any number of segments."""
+
+    request_id: str
+    message_ids: tuple[str, ...]
+    _outcome: Outcome = field(repr=False, compare=False)
+    _conversation: "Conversation" = field(repr=False, compare=False)
+
+    @property
+    def message_id(self) -> str:
+        """Message id that names the request in events, which is the id of its first segment."""
+        return self.message_ids[0]
+
+    async def acknowledged(self, *, within_s: float | None = None) -> None:
+        """Wait until another participant is known to have received the message.
+
+        Without `within_s` (s), the call waits for the result, which always comes at last. A
+        repeated request counts as acknowledged if an earlier run of the program confirmed its
+        result.
+
+        Raises:
+            NotAcknowledged: not in time, or never. The text says what was missing. The message is
+                still retried, unless it failed.
+            ChannelClosed: the channel was closed.
+        """
+        if not await self._outcome.wait(within_s):
+            late = f"within {within_s:g} s: {self._conversation.why(self)}"
+            raise NotAcknowledged(self.message_id, late)
+        if (event := self._outcome.event) is not None:
+            if not isinstance(event, MessageAcknowledged):
+                raise NotAcknowledged(self.message_id, f"and failed: {event.reason}")
+            await self._conversation.confirm(event)
 
 
 class Conversation:
@@ -57,8 +185,8 @@ class Conversation:
         runtime.attach(notes, self.asking.holds)
 
     def _received(self, event: MessageReceived, at_ms: int) -> None:
-        self.presence.note(event, at_ms)
-        if is_envelope(event.content):
+        self.presence.heard(event.sender_id, "message", event.lamport_timestamp, at_ms)
+        if event.content.startswith(BEGINNING):
             self.asking.note(event)
 
     def begin(self) -> None:
@@ -75,7 +203,8 @@ class Conversation:
 
     async def send(self, payload: bytes, idempotency_key: str | None) -> Request:
         """Accept a message, unless a message was already accepted under the idempotency key."""
-        self._check_open()
+        if self.is_closed:
+            raise self._closed()
         if idempotency_key is not None:
             checked_name("idempotency_key", idempotency_key)
         try:
@@ -83,28 +212,12 @@ class Conversation:
         except Exception as error:
             name_resource(error, f"channel {self._channel_id!r} cannot send")
             raise
-        unacknowledged = self.runtime.engine.core.unacknowledged
-        is_pending = any(map(unacknowledged.__contains__, accepted.message_ids))
-        outcome = self._outcomes.of(accepted.message_ids[0], is_pending=is_pending)
-        wait = partial(self._acknowledged, outcome)
-        return Request(accepted.request_id, accepted.message_ids, wait)
-
-    async def _acknowledged(
-        self, outcome: Outcome, request: Request, within_s: float | None
-    ) -> None:
-        """Wait for the result of a request.
-
-        Raises:
-            NotAcknowledged: not in time, or it failed.
-            ChannelClosed: the channel was closed first.
-        """
-        if not await outcome.wait(within_s):
-            late = f"within {within_s:g} s: {self._why(request)}"
-            raise NotAcknowledged(request.message_id, late)
-        if outcome.event is not None:
-            if not isinstance(outcome.event, MessageAcknowledged):
-                raise NotAcknowledged(request.message_id, f"and failed: {outcome.event.reason}")
-            await self.confirm(outcome.event)
+        message_id = accepted.message_ids[0]
+        if (outcome := self._outcomes.of(message_id)) is None:
+            unacknowledged = self.runtime.engine.core.unacknowledged
+            is_pending = any(map(unacknowledged.__contains__, accepted.message_ids))
+            outcome = self._outcomes.earlier(message_id, is_pending=is_pending)
+        return Request(accepted.request_id, accepted.message_ids, outcome, self)
 
     async def confirm(self, event: AnyEvent) -> None:
         """Confirm that an event was handled. In a closed channel, no task can write the
@@ -112,9 +225,8 @@ class Conversation:
         if not self.is_closed:
             await self.runtime.confirm(event)
 
-    def _check_open(self) -> None:
-        if self.is_closed:
-            raise ChannelClosed(f"channel {self._channel_id!r} is closed")
+    def _closed(self) -> ChannelClosed:
+        return ChannelClosed(f"channel {self._channel_id!r} is closed")
 
     # -- questions ---------------------------------------------------------------------------------
 
@@ -126,7 +238,7 @@ class Conversation:
         """
         unique = (self.runtime.now_ms(), next(self._numbers)) if key is None else (key,)
         question = self.asking.open(*unique)  # first, because an answer may be fast
-        was_asked = self.runtime.engine.accepted_before(key) is not None
+        was_asked = key is not None and self.runtime.engine.accepted_before(key) is not None
         request = await self.send(encode(question.question_id, content), key)
         if was_asked:
             async for heard in self._answers_in_log(question.question_id):
@@ -146,7 +258,8 @@ class Conversation:
         Raises:
             ChannelClosed: the channel was closed.
         """
-        self._check_open()
+        if self.is_closed:
+            raise self._closed()
         await self.confirm(heard.event)
 
     async def next_question(self, is_closed: Callable[[], bool]) -> Heard:
@@ -163,7 +276,7 @@ class Conversation:
 
     def no_answer(self, request: Request, question: OpenQuestion, within_s: float) -> NoAnswer:
         """Return the error for a question that no participant answered in time."""
-        what = f"within {within_s:g} s: {self._why(request)}"
+        what = f"within {within_s:g} s: {self.why(request)}"
         return NoAnswer(request.message_id, question.question_id, what)
 
     async def _answers_in_log(self, question_id: bytes) -> AsyncIterator[Heard]:
@@ -185,8 +298,8 @@ class Conversation:
                     )
                     yield Heard(event, envelope)
 
-    def _why(self, request: Request) -> str:
-        """What is known of a message, of the participants, and of the preset."""
+    def why(self, request: Request) -> str:
+        """Return what is known of a message, of the participants, and of the preset."""
         now_ms = self.runtime.now_ms()
         heard = [
             f"{one.sender_id} {(now_ms - one.last_heard_ms) / 1000:.0f} s ago"

@@ -10,11 +10,9 @@ import anyio
 
 from ..errors import ChannelClosed
 from ..events import MessageReceived, MessageUndecodable
-from .acknowledging import Request
-from .asking import Heard, OpenQuestion
+from .asking import Heard, OpenQuestion, is_envelope
 from .codecs import Codec
-from .conversation import Conversation
-from .envelope import is_envelope
+from .conversation import Conversation, Request
 
 T = TypeVar("T")
 ItemT = TypeVar("ItemT", bound="Message[Any]")

@@ -30,13 +30,12 @@ from ..sds.recent_set import RecentSet
 from ..sds.statistics import SdsStatistics
 from .archive_overlay import ArchiveOverlay
 from .backoff import Backoff
-from .confirmation import Confirmation
 from .logged import Logged
 from .message_traces import MessageTraces
 from .outbox import SENT_TWICE, Growth, Item, Outbox
 from .pending_events import PENDING_EVENTS, PendingEvents
 from .rate_limit import Budget, RateLimit, Spent, no_budget
-from .recovery import Repairs
+from .recovery import Confirmation, Repairs
 from .requests import (
     REQUEST_PROGRESS,
     REQUESTS,
@@ -261,9 +260,9 @@ class Engine:
             )
         return segments
 
-    def accepted_before(self, idempotency_key: str | None) -> Accepted | None:
+    def accepted_before(self, idempotency_key: str) -> Accepted | None:
         """Return the request that was accepted earlier under this idempotency key, or None."""
-        return None if idempotency_key is None else self._idempotency.get(idempotency_key)
+        return self._idempotency.get(idempotency_key)
 
     def send(
         self, segments: Sequence[bytes], now_ns: int, idempotency_key: str | None = None

@@ -57,6 +57,16 @@ class _Trace:
     acknowledged_ms: int | None = None
 
 
+class _Traces(OrderedDict[str, _Trace]):
+    """Traces by message id. A trace begins when it is first looked up."""
+
+    def __missing__(self, message_id: str) -> _Trace:
+        trace = self[message_id] = _Trace()
+        if len(self) > MAX_EXPLAINED:
+            self.popitem(last=False)
+        return trace
+
+
 class MessageTraces:
     """Traces of the messages that one participant sent, received or missed.
 
@@ -68,7 +78,7 @@ class MessageTraces:
         self._participant_id = participant_id
         self._proves_copies = proves_copies
         self._arrivals: OrderedDict[str, _Arrival] = OrderedDict()
-        self._message_traces: OrderedDict[str, _Trace] = OrderedDict()
+        self._traces = _Traces()
         self.notes: Final[dict[type, Callable[[Any, int], None]]] = {
             MessageMissing: self._missing,
             RepairRequested: self._requested,
@@ -92,16 +102,16 @@ class MessageTraces:
         if len(arrivals) > MAX_EXPLAINED:
             arrivals.popitem(last=False)
         if is_parked:
-            self._trace(message_id)
+            self._traces[message_id]  # it begins
 
     def accepted(self, message_id: str, now_ms: int) -> None:
         """Note that an own message was accepted."""
-        self._trace(message_id).sent_ms = now_ms
+        self._traces[message_id].sent_ms = now_ms
 
     def dispatched(self, outgoing: Outgoing, now_ms: int) -> None:
         """Note that the transport accepted an own message. Dispatches of other participants'
         messages are not noted."""
-        trace = self._message_traces.get(outgoing.message_id)
+        trace = self._traces.get(outgoing.message_id)
         if trace is None or trace.sent_ms is None or len(trace.dispatches) >= MAX_NOTED:
             return
         kind = "copy" if outgoing.is_redundant else outgoing.kind.value
@@ -109,26 +119,26 @@ class MessageTraces:
 
     def refused(self, message_id: str, reason: str) -> None:
         """Note that an own message will not be sent."""
-        self._trace(message_id).failure = reason
+        self._traces[message_id].failure = reason
 
     def withdrawn(self, message_id: str) -> None:
         """Note that an own message was withdrawn before it was sent."""
-        self._message_traces.pop(message_id, None)
+        self._traces.pop(message_id, None)
 
     def searched(self, message_id: str, search: StoreSearch) -> None:
         """Note that Store was queried for a message."""
-        trace = self._trace(message_id)
+        trace = self._traces[message_id]
         if len(trace.searches) < MAX_NOTED:
             trace.searches += (search,)
 
     def _missing(self, event: MessageMissing, now_ms: int) -> None:
         for entry in event.missing:
-            trace = self._trace(entry.message_id)
+            trace = self._traces[entry.message_id]
             if trace.noticed_ms is None:
                 trace.noticed_ms = now_ms
                 trace.noticed_through = event.carrier_id
                 trace.noticed_from = event.referrer_id
-        if (carrier := self._message_traces.get(event.carrier_id)) is not None:
+        if (carrier := self._traces.get(event.carrier_id)) is not None:
             room = MAX_NOTED - len(carrier.waited_for)
             carrier.waited_for += tuple(entry.message_id for entry in event.missing[:room])
 
@@ -144,47 +154,37 @@ class MessageTraces:
         for message_id in message_ids[:MAX_NOTED]:
             if message_id in self._arrivals:
                 continue
-            trace = self._message_traces.get(message_id)
+            trace = self._traces.get(message_id)
             if trace is None and participant_id == self._participant_id:
-                trace = self._trace(message_id)
+                trace = self._traces[message_id]
             if trace is not None and len(trace.requests) < MAX_NOTED:
                 trace.requests += (RequestSeen(now_ms, participant_id),)
 
     def _reconciled(self, event: MessageReconciled, now_ms: int) -> None:
-        trace = self._trace(event.message_id)
+        trace = self._traces[event.message_id]
         trace.reconciled_ms, trace.answered_by = now_ms, event.sender_id
 
     def _received(self, event: MessageReceived, now_ms: int) -> None:
-        if (trace := self._message_traces.get(event.message_id)) is not None:
+        if (trace := self._traces.get(event.message_id)) is not None:
             trace.logged_ms = now_ms
 
     def _lost(self, event: MessageLost, now_ms: int) -> None:
-        self._trace(event.message_id).lost_ms = now_ms
+        self._traces[event.message_id].lost_ms = now_ms
 
     def _acknowledged(self, event: MessageAcknowledged, now_ms: int) -> None:
-        trace = self._trace(event.message_id)
+        trace = self._traces[event.message_id]
         trace.acknowledged_ms, trace.acknowledged_by = now_ms, event.acknowledged_by
 
     def _failed(self, event: DeliveryFailed, now_ms: int) -> None:
-        self._trace(event.message_id).failure = event.reason
-
-    def _trace(self, message_id: str) -> _Trace:
-        message_traces = self._message_traces
-        if (trace := message_traces.get(message_id)) is None:
-            trace = message_traces[message_id] = _Trace()
-            if len(message_traces) > MAX_EXPLAINED:
-                message_traces.popitem(last=False)
-        return trace
+        self._traces[event.message_id].failure = event.reason
 
     # -- what is asked -----------------------------------------------------------------------------
 
     def explain(self, message_id: str, entry: LogEntry | None, now_ms: int) -> Explanation:
         """Return the known facts about a message and its delay. `entry` is the log entry of the
         message, or None."""
-        trace, arrival = (
-            self._message_traces.get(message_id) or _Trace(),
-            self._arrivals.get(message_id),
-        )
+        trace = self._traces.get(message_id) or _Trace()
+        arrival = self._arrivals.get(message_id)
         arrived_ms = trace.reconciled_ms if arrival is None else arrival.at_ms
         way = None if arrived_ms is None else self._way(message_id, entry, arrival, trace)
         logged_ms = trace.logged_ms

@@ -81,11 +81,15 @@ class PendingEvents:
         packed += f"{_ENCODE(missing) if missing else []}}}"
         return self._number(event.message_id, packed)
 
-    def report(self, event: Report) -> None:
-        """Give a number to a report that is about to be emitted."""
-        values = {name: getattr(event, name) for name in _FIELDS[type(event)]}
-        packed = _ENCODE({"event": event.wire_name, **values})
-        self.account(event, (self._number(event.message_id, packed),))
+    def reported(self, events: Sequence[AnyEvent]) -> Sequence[AnyEvent]:
+        """Give a number to each report among events that are about to be emitted. Return the
+        events."""
+        for event in events:
+            if isinstance(event, REPORTS):
+                values = {name: getattr(event, name) for name in _FIELDS[type(event)]}
+                packed = _ENCODE({"event": event.wire_name, **values})
+                self.account(event, (self._number(event.message_id, packed),))
+        return events
 
     def account(self, event: AnyEvent, numbers: tuple[int, ...]) -> None:
         """Note that an event is about to be emitted that confirms deliveries."""

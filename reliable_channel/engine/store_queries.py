@@ -14,12 +14,9 @@ from typing import Final
 from ..explanation import StoreSearch
 from ..sds.shares import in_turn
 from .message_traces import MessageTraces
-from .recovery import RepairPlan, Repairs
+from .recovery import SKEW_MS, RepairPlan, Repairs
 from .sync_core import SyncCore
 
-SKEW_MS: Final = 30_000
-"""Maximum expected error of other participants' clocks (ms), because Store orders by sender
-time."""
 LOOKBACKS_MS: Final = (60_000, 600_000, 3_600_000, 86_400_000, 30 * 86_400_000)
 """Time spans (ms) before a message was missed that are searched, one more in each search."""
 HINT_BYTES: Final = 32

@@ -5,7 +5,7 @@ Deliveries and reports are pending until the application confirms them.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ from ..events import (
 )
 from ..sds.events import SdsEvent
 from ..sds.log.log import MessageLog
-from .pending_events import REPORTS, PendingEvents
+from .pending_events import PendingEvents
 from .requests import Requests
 from .segments import Emitted, Segmentation
 
@@ -53,17 +53,22 @@ class Translation:
 
     def public(self, event: SdsEvent, now_ms: int) -> Iterable[AnyEvent]:
         """Return the application's events for one event of the core."""
+        pending = self._pending_events
         match event:
             case MessageReceived():
-                pending = self._pending_events
                 number = 0 if pending is None else pending.delivered(event)
-                return self._passed_on(event, number, now_ms)
+                if not self._opens_contents:
+                    return self._accounted(self._segmentation.join(event, now_ms, number))
+                self.to_decrypt.append(EncryptedDelivery(event, number))
+                return ()
             case EphemeralReceived() if self._opens_contents:
-                return self._passed_on(event, 0, now_ms)
+                self.to_decrypt.append(EncryptedDelivery(event, 0))
+                return ()
             case MessageAcknowledged() | MessagePossiblyAcknowledged() | DeliveryFailed():
-                return self._reported(*self._requests.resolved(event))
+                events = self._requests.resolved(event)
+                return events if pending is None else pending.reported(events)
             case MessageLost():
-                return self._reported(event)
+                return (event,) if pending is None else pending.reported((event,))
             case _:
                 return (event,)
 
@@ -84,8 +89,9 @@ class Translation:
 
     def refused(self, message_id: str, reason: str) -> Iterable[AnyEvent]:
         """Return the event about an own message that will never be sent."""
-        failed = self._requests.refused(message_id, reason)
-        return () if failed is None else self._reported(failed)
+        failed, pending = self._requests.refused(message_id, reason), self._pending_events
+        events = () if failed is None else (failed,)
+        return events if pending is None else pending.reported(events)
 
     def on_deadline(self, now_ms: int) -> Iterable[AnyEvent]:
         """Return the events about incomplete payloads whose time limit has passed."""
@@ -95,18 +101,13 @@ class Translation:
         """Yield the events that were pending before a restart, one event after another."""
         assert self._pending_events is not None
         for event, number in self._pending_events.again(log):
-            if isinstance(event, MessageReceived):
-                yield self._passed_on(event, number, now_ms)
-            else:
+            if not isinstance(event, MessageReceived):
                 yield self._accounted([Emitted(event, (number,))])
-
-    def _passed_on(
-        self, event: MessageReceived | EphemeralReceived, number: int, now_ms: int
-    ) -> Iterable[AnyEvent]:
-        if isinstance(event, MessageReceived) and not self._opens_contents:
-            return self._accounted(self._segmentation.join(event, now_ms, number))
-        self.to_decrypt.append(EncryptedDelivery(event, number))
-        return ()
+            elif not self._opens_contents:
+                yield self._accounted(self._segmentation.join(event, now_ms, number))
+            else:
+                self.to_decrypt.append(EncryptedDelivery(event, number))
+                yield ()
 
     def _accounted(self, emitted: Iterable[Emitted]) -> Iterable[AnyEvent]:
         """Note which events account for which deliveries."""
@@ -115,12 +116,4 @@ class Translation:
             if pending is not None:
                 pending.account(event, numbers)
             events.append(event)
-        return events
-
-    def _reported(self, *events: AnyEvent) -> Sequence[AnyEvent]:
-        """Note the reports that the application must not miss."""
-        if self._pending_events is not None:
-            for event in events:
-                if isinstance(event, REPORTS):
-                    self._pending_events.report(event)
         return events

@@ -46,7 +46,11 @@ class Publisher:
         driver, engine, to_send = self._driver, self._engine, self._driver.to_send
         backoff: Backoff | None = None
         while True:
-            item = await self._next()
+            if (item := self._next()) is None:
+                await to_send.wait(None if engine.limit is None else self._epoch_left_s())
+                continue
+            if engine.limit is not None:
+                await self._save_budget(item)
             if engine.outbox.queued or not to_send.waiting:
                 self._wake_another(tasks)
             envelope: Envelope | None = None
@@ -77,24 +81,18 @@ class Publisher:
                 driver.dispatched(item, published.message_hash, published.timestamp_ns)
                 self._awaited.discard(item)
 
-    async def _next(self) -> Item:
-        """Wait for the next message that may go out."""
+    def _next(self) -> Item | None:
+        """The next message, or None if no message may go out now."""
         driver, engine = self._driver, self._engine
-        outbox = engine.outbox
-        while not outbox.queued or (item := engine.take(driver.now_ms())) is None:
+        item = engine.take(driver.now_ns() // 1_000_000) if engine.outbox.queued else None
+        if item is None:
             if driver.drained.waiting:
                 driver.drained.notify()
-            await driver.to_send.wait(None if engine.limit is None else self._epoch_left_s())
+            return None
         if engine.has_news:
             driver.finish()
         if item.outgoing.kind in OF_APPLICATION:
             self._awaited.add(item)
-        if engine.limit is not None:
-            try:
-                await self._save_budget()
-            except BaseException:
-                engine.outbox.put_back(item)
-                raise
         return item
 
     @property
@@ -124,14 +122,18 @@ class Publisher:
         self._driver.finish()
         return max(0, goes_at_ms - now_ms) / 1000
 
-    async def _save_budget(self) -> None:
+    async def _save_budget(self, item: Item) -> None:
         """See that what is spent outlives the process before the message goes."""
         assert self._engine.limit is not None
-        if self._budget_file is not None:
-            self._budget_file.save(self._engine.limit.spent(self._driver.now_ms()))
-        if self._wiring.writer is not None:
-            self._driver.finish()
-            await self._wiring.writer.written()
+        try:
+            if self._budget_file is not None:
+                self._budget_file.save(self._engine.limit.spent(self._driver.now_ms()))
+            if self._wiring.writer is not None:
+                self._driver.finish()
+                await self._wiring.writer.written()
+        except BaseException:
+            self._engine.outbox.put_back(item)
+            raise
 
     def _refuse(self, item: Item, reason: str) -> None:
         self._engine.outbox.done(item)

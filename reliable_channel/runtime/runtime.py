@@ -246,7 +246,9 @@ class Runtime:
             StateError: it cannot be written, and is not accepted.
         """
         engine, driver = self.engine, self._driver
-        accepted = engine.accepted_before(idempotency_key)
+        accepted = None
+        if idempotency_key is not None:
+            accepted = engine.accepted_before(idempotency_key)
         if accepted is None:
             segments = engine.split(payload)
             if self._contents is None or not payload:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from .._contracts.signing import CheckedSigning
-from .._monotonic_wall_clock import MonotonicWallClock
+from ..engine.driver import MonotonicWallClock
 from ..engine.sync_core import CoreContext, Policies, SyncCore
 from ..options import ChannelOptions
 from .budget_file import BudgetFile

@@ -6,7 +6,7 @@ from typing import Final
 
 import anyio
 
-from ..engine.confirmation import SKEW_MS
+from ..engine.recovery import SKEW_MS
 from ..engine.store_queries import ByHash, ByTime, Query
 from ..engine.sync_core import Outcome
 from ..transport.base import Received, StoreUnavailable

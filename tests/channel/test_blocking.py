@@ -102,7 +102,7 @@ def public(kind: type) -> dict[str, object]:
 
 
 def each(parameter: inspect.Parameter) -> str:
-    return str(parameter).replace("blocking.Blocking", "conversation.acknowledging.")
+    return str(parameter).replace("blocking.Blocking", "conversation.conversation.")
 
 
 def test_it_has_all_that_the_asynchronous_one_has() -> None:

@@ -14,7 +14,7 @@ CLEAN: Final = (
         for name in (
             "_option_values blocking channel config diagnostics errors events explanation health "
             "health_server hub json_log options spi _arguments _lazy _message_log "
-            "_monotonic_wall_clock _notifier _own_task _terminal_text _topic_reader"
+            "_notifier _own_task _terminal_text _topic_reader"
         ).split()
     ),
     *(

@@ -85,7 +85,7 @@ def test_events_come_again_in_their_order_whatever_order_the_table_has() -> None
     first, last = received("a", *missing), received("f")
     deliver(it, first)
     for report in REPORTS:
-        it.report(report)
+        it.reported([report])
     deliver(it, last)
     disk.write(recorder.take())
     disk.rows = dict(reversed(disk.rows.items()))

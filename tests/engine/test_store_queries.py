@@ -4,13 +4,12 @@ from typing import Literal
 
 from reliable_channel._contracts.repair_policies import Look, Missing, RepairStep
 from reliable_channel.engine.message_traces import MessageTraces
-from reliable_channel.engine.recovery import Repairs
+from reliable_channel.engine.recovery import SKEW_MS, Repairs
 from reliable_channel.engine.store_queries import (
     LINKS,
     LOOKBACKS_MS,
     MAX_REST_MS,
     REST,
-    SKEW_MS,
     ByHash,
     ByTime,
     StoreQueries,

@@ -18,6 +18,7 @@ from audit_tests.generated import write_group
 from reliable_channel import ReliableChannel, Request, SdsError
 from reliable_channel._arguments import checked_name
 from reliable_channel.cli import peer
+from reliable_channel.conversation.conversation import Outcome
 from reliable_channel.engine.rate_limit import Spent
 from reliable_channel.runtime import BudgetFile
 from reliable_channel.runtime.journal import Journal
@@ -171,17 +172,14 @@ def batched(data: bytes, size: int = 4) -> Iterator[bytes]:
         yield data[at : at + size]
 
 
-async def _acknowledged(request: Request, within_s: float | None) -> None:
-    """Wait for nothing."""
-
-
 class _Channel:
     """A channel that takes everything."""
 
     async def send(self, payload: bytes, *, idempotency_key: str | None) -> Request:
         if idempotency_key is not None:
             checked_name("idempotency_key", idempotency_key)  # as a real channel does
-        return Request("request", (f"message of {len(payload)} bytes",), _acknowledged)
+        known: Any = Outcome(is_known=True), None
+        return Request("request", (f"message of {len(payload)} bytes",), *known)
 
     async def send_ephemeral(self, payload: bytes) -> str:
         return f"ephemeral of {len(payload)} bytes"

@@ -3,7 +3,7 @@
 FOUND = {
     # A clock set back by three hours held up everything that was planned: the queries to Store, the
     # giving up of what is lost, the sync messages that tell others. Now a channel's clock goes on
-    # (`_monotonic_wall_clock.py`). Drawn by seeds 315, 510 and 1016.
+    # (`MonotonicWallClock`). Drawn by seeds 315, 510 and 1016.
     "a clock set back delays everything": (
         '{"seed":1016,"participants":3,"writes":[[717,1]],"faults":['
         '{"kind":"crash","at_ms":1362,"until_ms":601362,"who":1},'

@@ -4,8 +4,8 @@ processes."""
 from random import Random
 from typing import Final, Generic
 
-from reliable_channel._monotonic_wall_clock import MonotonicWallClock
 from reliable_channel.engine.archive_overlay import ArchiveOverlay
+from reliable_channel.engine.driver import MonotonicWallClock
 from reliable_channel.engine.engine import Engine, spent_in
 from reliable_channel.sds.changes import NO_RECORDER, Recorder
 from reliable_channel.sds.log.archive import NO_ARCHIVE

@@ -61,7 +61,7 @@ class Process(Generic[C]):
             StateError: it cannot be written.
         """
         driver, engine = self.driver, self.driver.engine
-        accepted = engine.accepted_before(key)
+        accepted = None if key is None else engine.accepted_before(key)
         if accepted is None:
             segments = engine.split(payload)
             accepted = driver.send(payload, segments, key)

@@ -5,7 +5,7 @@ from random import Random
 from typing import Any, Final
 
 from reliable_channel.engine.backoff import Backoff
-from reliable_channel.engine.confirmation import SKEW_MS
+from reliable_channel.engine.recovery import SKEW_MS
 from reliable_channel.engine.steps import Wake
 from reliable_channel.engine.store_queries import ByTime, Query
 

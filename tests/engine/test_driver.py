@@ -1,4 +1,6 @@
-from reliable_channel._monotonic_wall_clock import MonotonicWallClock
+"""The clock of an engine's driver."""
+
+from reliable_channel.engine.driver import MonotonicWallClock
 
 HOUR_NS = 3_600_000_000_000
 
