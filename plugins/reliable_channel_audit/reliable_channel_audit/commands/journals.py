@@ -271,5 +271,4 @@ def _live(
     try:
         run_program(run)
     finally:
-        judge.close()
         reports.close()

@@ -23,8 +23,8 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from ..journals import Participant, group_of, journal_files, lived
+from ..live_audit.following import Offset, Stretch, journals_in, lines_of, read_to, stretches
 from ..schemas import JOURNAL, batch
-from .following import Offset, Stretch, journals_in, lines_of, read_to, stretches
 
 PARTITION_BYTES = 64 * 1024 * 1024
 """Target size of the journals in one task, unless one participant has more (bytes). A task with
