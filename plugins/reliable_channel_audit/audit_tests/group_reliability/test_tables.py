@@ -25,7 +25,11 @@ def test_implementations_stand_beside_each_other_by_scenario() -> None:
         run("4", "churn", "js", 80),
     ]
     rows = by_scenario(runs)
-    assert [row[:2] for row in rows] == [("churn", "js"), ("churn", "ours"), ("baseline", "js")]
+    assert [(row.scenario, row.implementation) for row in rows] == [
+        ("churn", "js"),
+        ("churn", "ours"),
+        ("baseline", "js"),
+    ]
     assert rows[0].figures.values()["delivery_rate"] == 0.85
     assert len(runs[0].figures.delays_ms) == 90
 

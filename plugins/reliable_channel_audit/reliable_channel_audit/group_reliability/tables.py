@@ -7,7 +7,6 @@ from copy import deepcopy
 from typing import Final, NamedTuple
 
 from ..rates import duration, percent
-from .figures import Figures
 from .runs import Run
 
 UNKNOWN: Final = "-"
@@ -26,44 +25,27 @@ HEADINGS: Final = {
 run."""
 
 
-class Row(NamedTuple):
-    """Runs of one scenario and one implementation, added up."""
-
-    scenario: str
-    implementation: str
-    figures: Figures
-
-
 class Difference(NamedTuple):
     """Values of a figure in two runs."""
 
     figure: str
     first: float | int | None
     second: float | int | None
-
-    @property
-    def change(self) -> float | int | None:
-        """Change of the figure from the first run to the second run. If a value is unknown, the
-        change is None."""
-        if self.first is None or self.second is None:
-            return None
-        return self.second - self.first
+    change: float | int | None
+    """Change from the first run to the second run, or None if a value is unknown."""
 
 
-def by_scenario(runs: Iterable[Run]) -> list[Row]:
-    """Return the figures of each scenario and implementation, added up over runs. The rows keep the
-    order of scenarios, with implementations of a scenario together."""
-    together: dict[tuple[str, str], Figures] = {}
-    order: dict[str, int] = {}
+def by_scenario(runs: Iterable[Run]) -> list[Run]:
+    """Return the runs of each scenario and implementation as one run, with their figures added up.
+    They keep the order of scenarios, with implementations of a scenario together."""
+    together: dict[str, dict[str, Run]] = {}
     for run in runs:
-        order.setdefault(run.scenario, len(order))
-        key = run.scenario, run.implementation
-        if key in together:
-            together[key] += run.figures
+        of_scenario = together.setdefault(run.scenario, {})
+        if run.implementation in of_scenario:
+            of_scenario[run.implementation].figures += run.figures
         else:
-            together[key] = deepcopy(run.figures)
-    keys = sorted(together, key=lambda key: (order[key[0]], key[1]))
-    return [Row(*key, together[key]) for key in keys]
+            of_scenario[run.implementation] = deepcopy(run)
+    return [each[name] for each in together.values() for name in sorted(each)]
 
 
 def varied(runs: Sequence[Run]) -> list[str]:
@@ -75,13 +57,19 @@ def varied(runs: Sequence[Run]) -> list[str]:
 def differences(first: Run, second: Run) -> list[Difference]:
     """Return the values of every figure in two runs."""
     one, other = first.figures.values(), second.figures.values()
-    return [Difference(name, one[name], other[name]) for name in one]
+    return [
+        Difference(name, was, now, None if was is None or now is None else now - was)
+        for (name, was), now in zip(one.items(), other.values(), strict=True)
+    ]
 
 
-def shown(name: str, value: float | int | None) -> str:
-    """Return a figure as text, with its unit, or with a dash if it is unknown."""
+def shown(name: str, value: float | int | None, *, signed: bool = False) -> str:
+    """Return a figure as text, with its unit, or with a dash if it is unknown. A `signed` figure of
+    0 is empty."""
     if value is None:
         return UNKNOWN
+    if signed and value >= 0:
+        return f"+{shown(name, value)}" if value else ""
     if name.endswith("_rate"):
         return percent(value)
     if name.endswith("_ms"):
