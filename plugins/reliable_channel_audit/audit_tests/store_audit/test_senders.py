@@ -7,9 +7,8 @@ import pytest
 from reliable_channel.sds.bloom import RollingBloomFilter
 from reliable_channel.spi import BloomParameters
 from reliable_channel_audit.store_audit.senders import MAX_RECENT, Newest, Recent
-from reliable_channel_audit.store_audit.tally import StoredMessage
 
-from .stores import crafted, real_store, sync, troubles, verdict_of
+from .stores import StoredMessage, crafted, real_store, sync, troubles, verdict_of
 
 
 def conversation(seconds: int, *senders: str) -> list[StoredMessage]:

@@ -3,9 +3,9 @@
 import pytest
 
 from reliable_channel._topic_reader import sds_message
-from reliable_channel_audit.store_audit.tally import StoredMessage, StoreTally
+from reliable_channel_audit.store_audit.tally import StoreTally
 
-from .stores import TOPIC, crafted, real_store, sync, troubles, verdict_of
+from .stores import TOPIC, StoredMessage, crafted, real_store, sync, troubles, verdict_of
 
 
 def ids(stored: list[StoredMessage]) -> list[str]:
@@ -95,8 +95,8 @@ def test_two_contents_under_one_id() -> None:
 
 def test_other_channels_and_what_is_no_sds_message_are_counted_apart() -> None:
     tally = StoreTally(0, "another")
-    tally.add(crafted("a", "alice", 0))
-    tally.add(StoredMessage(bytes(32), TOPIC, 0, b"no SDS message"))
+    for payload in (crafted("a", "alice", 0).payload, b"no SDS message"):
+        tally.add(TOPIC, 0, len(payload), payload)
     assert (tally.messages, dict(tally.foreign), tally.channels) == (2, {TOPIC: 1}, {})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import insort
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final, NamedTuple
 
 from reliable_channel.spi import NIM, SPEC, BloomFilterError, BloomParameters, Message
@@ -119,10 +120,6 @@ class Newest:
 
     def due(self, sender_id: str, at_ms: int) -> list[Recent]:
         """Return the newest messages of others that a sender could have received by a time."""
-        found: list[Recent] = []
-        for each in reversed(self._messages):
-            if len(found) == MAX_TESTED:
-                break
-            if each.sender_id != sender_id and each.at_ms <= at_ms - self._settle_ms:
-                found.append(each)
-        return found
+        until_ms = at_ms - self._settle_ms
+        others = (each for each in reversed(self._messages) if each.sender_id != sender_id)
+        return list(islice((each for each in others if each.at_ms <= until_ms), MAX_TESTED))

@@ -5,23 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Final, NamedTuple
+from typing import Final
 
 from reliable_channel.spi import HistoryEntry, Message, sds_message
 
 from .senders import Newest, Recent, Sender
 
 _DIGEST_BYTES: Final = 8
-
-
-class StoredMessage(NamedTuple):
-    """Waku message that a Store returned."""
-
-    message_hash: bytes
-    content_topic: str
-    timestamp_ns: int
-    """Timestamp of the message by its sender's clock (ns)."""
-    payload: bytes
 
 
 @dataclass(slots=True)
@@ -42,14 +32,7 @@ class MissingReference:
     """Number of repair requests for the missing message. A repair request shows that at least one
     participant lacked the message."""
     waiting: list[str] = field(default_factory=list, repr=False)
-
-
-class Altered(NamedTuple):
-    """Two different contents under the same message id."""
-
-    message_id: str
-    sender_id: str
-    at_ms: int
+    """Ids of the stored messages that refer to the missing message."""
 
 
 @dataclass(slots=True)
@@ -60,7 +43,8 @@ class ChannelTally:
     last_ms: int
     senders: dict[str, Sender] = field(default_factory=dict)
     gaps: dict[str, MissingReference] = field(default_factory=dict)
-    altered: list[Altered] = field(default_factory=list)
+    altered: list[tuple[str, str, int]] = field(default_factory=list)
+    """Message id, sender id and time of each other content under the id of a stored message."""
     requests: int = 0
     """Number of message ids in all repair requests of the channel."""
     is_complete: bool = False
@@ -68,8 +52,6 @@ class ChannelTally:
     this message are then not older than the Store."""
     _contents: dict[str, bytes] = field(default_factory=dict, repr=False)
     """Of each message of the log the first bytes of its content's SHA-256."""
-    _waiting: Counter[str] = field(default_factory=Counter, repr=False)
-    """Of messages that refer to gaps, to how many."""
     _newest: Newest = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -84,7 +66,7 @@ class ChannelTally:
     def orphans(self) -> int:
         """Number of messages with a missing reference. From the Store alone, the order of messages
         with a missing reference is unknown."""
-        return len(self._waiting)
+        return len({each for gap in self.gaps.values() for each in gap.waiting})
 
     def add(self, message: Message, profile: str, at_ms: int, size_bytes: int) -> None:
         self.first_ms, self.last_ms = min(self.first_ms, at_ms), max(self.last_ms, at_ms)
@@ -111,15 +93,11 @@ class ChannelTally:
         digest = sha256(message.content or b"").digest()[:_DIGEST_BYTES]
         if is_copy:
             if self._contents[message.message_id] != digest:
-                self.altered.append(Altered(message.message_id, message.sender_id, at_ms))
+                self.altered.append((message.message_id, message.sender_id, at_ms))
             return
         self._contents[message.message_id] = digest
         self._newest.add(Recent(at_ms, message.sender_id, message.message_id))
-        if (gap := self.gaps.pop(message.message_id, None)) is not None:
-            for waiting in gap.waiting:
-                self._waiting[waiting] -= 1
-                if not self._waiting[waiting]:
-                    del self._waiting[waiting]
+        self.gaps.pop(message.message_id, None)
 
     def _refers(self, message: Message, at_ms: int) -> None:
         """Note what of a causal history is absent."""
@@ -136,7 +114,6 @@ class ChannelTally:
             gap.may_be_older = gap.may_be_older and seen == place
             if message.content:
                 gap.waiting.append(message.message_id)
-                self._waiting[message.message_id] += 1
 
     def _gap(self, entry: HistoryEntry, message: Message, at_ms: int) -> MissingReference | None:
         """The gap where an id should be; None where it is in Store."""
@@ -169,21 +146,17 @@ class StoreTally:
         self.total_bytes = 0
         self.foreign: Counter[str] = Counter()
         """By content topic, what is no SDS message."""
-        self.last_ms: int | None = None
-        """The latest timestamp of all."""
         self._settle_ms = settle_ms
         self._channel_id = channel_id
 
-    def add(self, stored: StoredMessage, payload: bytes | None = None) -> None:
-        """Add the next message in order of time. `payload` is the decrypted payload of the
-        message."""
-        at_ms = stored.timestamp_ns // 1_000_000
+    def add(self, content_topic: str, timestamp_ns: int, size_bytes: int, payload: bytes) -> None:
+        """Add the next message in order of time, with its decrypted payload."""
+        at_ms = timestamp_ns // 1_000_000
         self.messages += 1
-        self.total_bytes += len(stored.payload)
-        self.last_ms = at_ms if self.last_ms is None else max(self.last_ms, at_ms)
-        found = sds_message(stored.payload if payload is None else payload)
+        self.total_bytes += size_bytes
+        found = sds_message(payload)
         if found is None:
-            self.foreign[stored.content_topic] += 1
+            self.foreign[content_topic] += 1
             return
         message, profile = found
         channel_id = message.channel_id
@@ -193,4 +166,4 @@ class StoreTally:
         if channel is None:
             channel = ChannelTally(channel_id, self._settle_ms, at_ms, at_ms)
             self.channels[channel_id] = channel
-        channel.add(message, profile, at_ms, len(stored.payload))
+        channel.add(message, profile, at_ms, size_bytes)

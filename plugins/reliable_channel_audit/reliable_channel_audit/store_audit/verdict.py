@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from enum import Enum
 from typing import Any, Final, NamedTuple
 
 from ..findings import SETTLE_MS
@@ -16,25 +15,14 @@ MAX_PER_WINDOW: Final = 100
 """Maximum number of a member's messages in ten minutes, by RLN's limit on Waku's networks."""
 
 
-class Trouble(Enum):
-    """Kinds of findings in a Store, the worst first."""
-
-    GAP = "gap"
-    ALTERED = "altered"
-    LAG = "lag"
-    SILENT = "silent"
-    RATE = "rate"
-
-
-MEANINGS: Final = {
-    Trouble.GAP: "messages refer to it, and it is not in Store",
-    Trouble.ALTERED: "two contents under one id",
-    Trouble.LAG: "the newest bloom filter lacks messages that had time to arrive",
-    Trouble.SILENT: "nothing is stored any more",
-    Trouble.RATE: "more messages in ten minutes than allowed",
+TROUBLES: Final = {
+    "gap": "messages refer to it, and it is not in Store",
+    "altered": "two contents under one id",
+    "lag": "the newest bloom filter lacks messages that had time to arrive",
+    "silent": "nothing is stored any more",
+    "rate": "more messages in ten minutes than allowed",
 }
-
-
+"""Kinds of findings in a Store, the worst first, with their meanings."""
 SYNC_LAG: Final = "when participants last synced, and which fell silent"
 READERS: Final = "how many participants there are"
 LAG_OF_SENDERS: Final = "whether all senders receive"
@@ -92,7 +80,7 @@ class StoreVerdict(NamedTuple):
 
 def judged(tally: StoreTally, expected: Expected) -> StoreVerdict:
     """Return the verdict on a Store, with the worst problems first."""
-    order = [each.value for each in Trouble]
+    order = list(TROUBLES)
     found = [each for channel in tally.channels.values() for each in _found(channel, expected)]
     found.sort(key=lambda each: (order.index(each.trouble), each.channel_id, each.at_ms))
     unknown = [each for channel in tally.channels.values() for each in _unknown(channel)]
@@ -119,30 +107,28 @@ def _found(channel: ChannelTally, expected: Expected) -> Iterator[StoreFinding]:
         if not gap.may_be_older and gap.at_ms <= channel.last_ms - expected.settle_ms:
             asked = f", asked for {often(gap.requests)}" if gap.requests else ""
             detail = f"{gap.references} references, first in {gap.referred_by}{asked}"
-            yield StoreFinding(
-                Trouble.GAP.value, name, gap.sender_id, gap.message_id, gap.at_ms, detail
-            )
-    for altered in channel.altered:
+            yield StoreFinding("gap", name, gap.sender_id, gap.message_id, gap.at_ms, detail)
+    for message_id, sender_id, at_ms in channel.altered:
         detail = "the first content in Store is another one"
-        yield StoreFinding(Trouble.ALTERED.value, name, altered.sender_id, *altered[::2], detail)
+        yield StoreFinding("altered", name, sender_id, message_id, at_ms, detail)
     for sender in channel.senders.values():
         for trouble, detail in _of_sender(sender, channel, expected):
-            yield StoreFinding(trouble.value, name, sender.sender_id, None, sender.last_ms, detail)
+            yield StoreFinding(trouble, name, sender.sender_id, None, sender.last_ms, detail)
 
 
 def _of_sender(
     sender: Sender, channel: ChannelTally, expected: Expected
-) -> Iterator[tuple[Trouble, str]]:
+) -> Iterator[tuple[str, str]]:
     silent_ms = channel.last_ms - sender.last_ms
     if expected.silent_ms is not None and silent_ms > expected.silent_ms:
         perhaps = "" if sender.syncs else "; it may read, as none of its syncs is stored"
-        yield Trouble.SILENT, f"for {_seconds(silent_ms)}, while others went on{perhaps}"
+        yield "silent", f"for {_seconds(silent_ms)}, while others went on{perhaps}"
     if sender.last_lacking:
         share = f"{sender.lacking} of {sender.tested} in all its filters"
-        yield Trouble.LAG, f"{sender.last_lacking}, since {_seconds(sender.lag_ms)}; {share}"
+        yield "lag", f"{sender.last_lacking}, since {_seconds(sender.lag_ms)}; {share}"
     if sender.max_per_window > expected.max_per_window:
         minutes = RATE_WINDOW_MS // 60_000
-        yield Trouble.RATE, f"{sender.max_per_window} in {minutes} minutes"
+        yield "rate", f"{sender.max_per_window} in {minutes} minutes"
 
 
 def _seconds(ms: int) -> str:
