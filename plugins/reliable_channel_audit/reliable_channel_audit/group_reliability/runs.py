@@ -6,11 +6,12 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
 from ..facts import facts_of
-from ..journals import PACKED, Participant, group_of, options_of
+from ..journals import PACKED, group_of, options_of
 from .field_logs import WAKU, FieldLogs
 from .figures import USED, Figures, figures_of
 
@@ -69,29 +70,31 @@ def measure(
 ) -> Run:
     """Return the figures of a run, from the logs in its files."""
     group, others, _ = group_of(files)
-    options = _flat(metadata.get("params"))
-    facts = _read_journals(group, settle_ms)
     logs = FieldLogs()
     for path in others if not group else ():
         logs.read(path)
     logs.nodes |= {*_expected_nodes(logs, metadata)}
-    for fact in logs.facts():
-        facts[type(fact)].append(fact)
+    facts: defaultdict[type, list[Any]] = defaultdict(list)
+    of_journals = (fact for each in group for fact in facts_of(each, settle_ms=settle_ms))
+    for fact in chain(of_journals, logs.facts()):
+        if type(fact) in USED:
+            facts[type(fact)].append(fact)
     figures, warnings = figures_of(facts, settle_ms)
     if logs.unreadable:
         warnings.append(f"{logs.unreadable} lines could not be read")
+    options = options_of(group)[1] | dict(_flat(metadata.get("params")))
     wanted = options.get("num_messages", "")
     if wanted.isdecimal() and figures.messages < int(wanted):
         warnings.append(
             f"{wanted} messages were to be sent, and {figures.messages} are in the logs"
         )
-    found = [JOURNALS] if group else sorted(logs.implementations)
-    options = options_of(group)[1] | options
     experiment = metadata.get("experiment")
     experiment = experiment if isinstance(experiment, dict) else {}
-    scenario = metadata.get("scenario") or experiment.get("name") or experiment.get("class")
-    implementation = _implementation(metadata, options, found)
-    return Run(name, str(scenario or name), implementation, options, figures, warnings)
+    scenario = metadata.get("scenario") or experiment.get("name") or experiment.get("class") or name
+    image = ":".join(options[each] for each in ("image_repo", "image_tag") if each in options)
+    found = " + ".join([JOURNALS] if group else sorted(logs.implementations))
+    implementation = metadata.get("implementation") or image or found or "unknown"
+    return Run(name, str(scenario), str(implementation), options, figures, warnings)
 
 
 def _runs_in(path: Path) -> Iterator[tuple[str, list[Path], dict[str, Any]]]:
@@ -128,17 +131,6 @@ def _metadata(path: Path) -> dict[str, Any]:
     return values
 
 
-def _read_journals(
-    group: Iterable[Participant], settle_ms: int | None
-) -> defaultdict[type, list[Any]]:
-    facts: defaultdict[type, list[Any]] = defaultdict(list)
-    for participant in group:
-        for fact in facts_of(participant, settle_ms=settle_ms):
-            if type(fact) in USED:
-                facts[type(fact)].append(fact)
-    return facts
-
-
 def _expected_nodes(logs: FieldLogs, metadata: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Nodes that the experiment had, whether or not they logged anything."""
     stack = metadata.get("stack")
@@ -152,25 +144,10 @@ def _expected_nodes(logs: FieldLogs, metadata: Mapping[str, Any]) -> Iterator[tu
             yield from ((shard if shard.isdigit() else "", pod) for pod in pods - known)
 
 
-def _implementation(
-    metadata: Mapping[str, Any], options: Mapping[str, str], found: list[str]
-) -> str:
-    named = metadata.get("implementation")
-    if named:
-        return str(named)
-    if "image_repo" in options:
-        return ":".join(filter(None, (options["image_repo"], options.get("image_tag"))))
-    return " + ".join(found) or "unknown"
-
-
-def _flat(values: object, prefix: str = "") -> dict[str, str]:
+def _flat(values: object, prefix: str = "") -> Iterator[tuple[str, str]]:
     """Settings by name, those in others as `outer.inner`."""
-    if not isinstance(values, dict):
-        return {}
-    found: dict[str, str] = {}
-    for name, value in values.items():
+    for name, value in values.items() if isinstance(values, dict) else ():
         if isinstance(value, dict):
-            found |= _flat(value, f"{prefix}{name}.")
+            yield from _flat(value, f"{prefix}{name}.")
         else:
-            found[f"{prefix}{name}"] = value if isinstance(value, str) else json.dumps(value)
-    return found
+            yield f"{prefix}{name}", value if isinstance(value, str) else json.dumps(value)
