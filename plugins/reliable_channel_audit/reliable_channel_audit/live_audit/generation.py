@@ -107,12 +107,10 @@ class Generation:
         after._older = self._ids | {each for each in self._older if each in self._ids}
         self.verdict()
         after._earlier_lags, after.ahead_ms = self._lags, self.ahead_ms
-        newest: dict[tuple[str, str], int] = {}
-        for whose in self._lives:
-            newest[whose[:2]] = max(whose[2], newest.get(whose[:2], 0))
         cuts = self._cuts()
-        for whose, life in self._lives.items():
-            if newest[whose[:2]] == whose[2] and life.gathering.replay.has_begun:
+        newest = {whose[:2]: whose for whose in sorted(self._lives)}
+        for whose in newest.values():
+            if (life := self._lives[whose]).gathering.replay.has_begun:
                 own = after._lives[whose] = _Life(whose, self._settle_ms)
                 after._keep(own.begin(life, cuts[whose[0]]))
         return after

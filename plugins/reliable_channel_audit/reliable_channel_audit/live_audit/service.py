@@ -25,8 +25,8 @@ RETRY_S: Final = 5.0
 MAX_RETRY_S: Final = 300.0
 TIMEOUT_S: Final = 10.0
 _PREFIX: Final = "reliable_channel_audit_"
-Samples = list[tuple[dict[str, str], float]]
-"""Values of a metric, each with its labels."""
+Samples = dict[str, float]
+"""Values of a metric by their labels."""
 _ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
@@ -120,19 +120,17 @@ def metrics(judge: LiveJudge, webhook: Webhook | None, now_ms: Callable[[], int]
     everyone, counts, raised = dict(judge.watched), dict(reports.counts), list(reports.raised)
     delivered, owed = verdict.delivered
     since_ms = {each[:2]: each.since_ms for each in verdict.behind}
-    findings: Samples = [({"audit": each.value}, counts.get(each.value, 0)) for each in Audit]
-    alarms: Samples = [
-        ({"alarm": kind}, sum(key[2] == kind for key in raised))
+    behind: Samples = {}
+    for whose, each in everyone.items():
+        if not each.is_closed:
+            channel, name = (part.translate(_ESCAPES) for part in whose)
+            behind_s = max(0, now - since_ms.get(whose, now)) / 1000
+            behind[f'channel="{channel}",participant="{name}"'] = behind_s
+    alarms: Samples = {
+        f'alarm="{kind}"': sum(key[2] == kind for key in raised)
         for kind in (UNACKNOWLEDGED, MISSING, SILENT)
-    ]
-    behind: Samples = [
-        (
-            {"channel": whose[0], "participant": whose[1]},
-            max(0, now - since_ms.get(whose, now)) / 1000,
-        )
-        for whose, each in everyone.items()
-        if not each.is_closed
-    ]
+    }
+    findings: Samples = {f'audit="{each.value}"': counts.get(each.value, 0) for each in Audit}
     unacknowledged = sum(each.count(UNACKNOWLEDGED) for each in everyone.values())
     missing = sum(each.count(MISSING) for each in everyone.values())
     lag_s = max(0, now - judge.newest_ms) / 1000 if judge.newest_ms else 0
@@ -160,10 +158,10 @@ def metrics(judge: LiveJudge, webhook: Webhook | None, now_ms: Callable[[], int]
 def _family(name: str, text: str, samples: Samples | float) -> str:
     kind = "counter" if name.endswith("_total") else "gauge"
     lines = [f"# HELP {_PREFIX}{name} {text}", f"# TYPE {_PREFIX}{name} {kind}"]
-    for labels, value in samples if isinstance(samples, list) else [({}, samples)]:
-        pairs = ",".join(f'{key}="{each.translate(_ESCAPES)}"' for key, each in labels.items())
-        shown = f"{{{pairs}}}" if pairs else ""
-        lines.append(f"{_PREFIX}{name}{shown} {value}")
+    if isinstance(samples, dict):
+        lines += [f"{_PREFIX}{name}{{{labels}}} {value}" for labels, value in samples.items()]
+    else:
+        lines.append(f"{_PREFIX}{name} {samples}")
     return "\n".join(lines) + "\n"
 
 
