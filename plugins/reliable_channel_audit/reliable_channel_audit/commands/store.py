@@ -10,8 +10,7 @@ from reliable_channel.spi import ExitCode, out, say
 
 from ..findings import SETTLE_MS
 from ..store_audit.reading import fill
-from ..store_audit.senders import Sender
-from ..store_audit.tally import ChannelTally, StoreTally
+from ..store_audit.tally import ChannelTally, Sender, StoreTally
 from ..store_audit.verdict import MAX_PER_WINDOW, TROUBLES, Expected, StoreVerdict, judged
 from .plain_table import print_table
 from .store_flags import (

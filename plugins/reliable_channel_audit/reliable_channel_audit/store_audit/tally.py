@@ -1,17 +1,139 @@
-"""Counter of stored messages in order of time, with missing references."""
+"""Counter of stored messages in order of time, with missing references and senders that lag."""
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import Counter
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Final
+from itertools import islice
+from typing import Final, NamedTuple
 
-from reliable_channel.spi import HistoryEntry, Message, sds_message
+from reliable_channel.spi import (
+    NIM,
+    SPEC,
+    BloomFilterError,
+    BloomParameters,
+    HistoryEntry,
+    Message,
+    sds_message,
+)
 
-from .senders import Newest, Recent, Sender
-
+RATE_WINDOW_MS: Final = 600_000
+"""Length of an RLN epoch on Waku's networks (ms)."""
+FILTER_EVERY_MS: Final = 10_000
+"""Period in which only the first bloom filter of a sender is examined (ms)."""
+MAX_RECENT: Final = 1_000
+"""Maximum number of the newest messages in a channel that a sender's filters are checked for."""
+MAX_TESTED: Final = 20
+"""Maximum number of ids that are looked for in a filter, the newest that the sender could have
+received."""
+_PROFILES: Final = {profile.name: profile for profile in (SPEC, NIM)}
 _DIGEST_BYTES: Final = 8
+
+
+@dataclass(slots=True)
+class Sender:
+    """Statistics of one sender in a Store. Times are by the sender's clock (ms), and Store does not
+    prove them."""
+
+    sender_id: str
+    first_ms: int
+    last_ms: int
+    contents: int = 0
+    """Number of the sender's log messages, each counted once."""
+    copies: int = 0
+    """Number of repeated messages, which are retries of the sender and repairs by others."""
+    syncs: int = 0
+    total_bytes: int = 0
+    max_per_window: int = 0
+    """Maximum number of first copies and sync messages in one `RATE_WINDOW_MS`."""
+    tested: int = 0
+    """Number of ids that were looked for in the sender's filters."""
+    lacking: int = 0
+    """Number of ids that the sender's filters lacked."""
+    last_lacking: int = 0
+    """Number of ids that the sender's newest filter lacked."""
+    lag_ms: int = 0
+    """Age of the oldest id that the sender's newest filter lacked (ms)."""
+    max_lag_ms: int = 0
+    _window: int = field(default=0, repr=False)
+    _in_window: int = field(default=0, repr=False)
+    _filter_ms: int | None = field(default=None, repr=False)
+
+    def sent(self, message: Message, at_ms: int, size_bytes: int, *, is_copy: bool) -> None:
+        """Count a message of the sender.
+
+        A copy counts neither for times nor for the rate, because it may be another participant's
+        repair.
+        """
+        self.total_bytes += size_bytes
+        if is_copy:
+            self.copies += 1
+            return
+        self.first_ms, self.last_ms = min(self.first_ms, at_ms), max(self.last_ms, at_ms)
+        if message.content:
+            self.contents += 1
+        else:
+            self.syncs += 1
+        window = at_ms // RATE_WINDOW_MS
+        if window != self._window:
+            self._window, self._in_window = window, 0
+        self._in_window += 1
+        self.max_per_window = max(self.max_per_window, self._in_window)
+
+    def shows(self, message: Message, profile: str, at_ms: int, recent: Newest) -> None:
+        """Compare the bloom filter of a message with messages that the sender could have
+        received."""
+        is_due = self._filter_ms is None or at_ms - self._filter_ms >= FILTER_EVERY_MS
+        if not (message.bloom_filter and is_due):
+            return
+        self._filter_ms = at_ms
+        form = _PROFILES[profile].bloom
+        try:
+            layout, words = form.read(message.bloom_filter, BloomParameters())
+        except BloomFilterError:
+            return  # of another size, which a Store does not tell
+        due = recent.due(message.sender_id, at_ms)
+        named = set(message.causal_ids)
+        absent = [
+            each.at_ms
+            for each in due
+            if each.message_id not in named
+            and not layout.holds(words, form.hash_pair(each.message_id))
+        ]
+        self.tested += len(due)
+        self.lacking += len(absent)
+        self.last_lacking = len(absent)
+        self.lag_ms = at_ms - min(absent, default=at_ms)
+        self.max_lag_ms = max(self.max_lag_ms, self.lag_ms)
+
+
+class Recent(NamedTuple):
+    """Message of the log that other senders should soon have."""
+
+    at_ms: int
+    sender_id: str
+    message_id: str
+
+
+class Newest:
+    """Newest messages in a channel's log, by their timestamps."""
+
+    def __init__(self, settle_ms: int) -> None:
+        self._settle_ms = settle_ms
+        self._messages: list[Recent] = []
+
+    def add(self, message: Recent) -> None:
+        """Add a message to the newest messages. Messages are added nearly in order of time."""
+        insort(self._messages, message)
+        del self._messages[:-MAX_RECENT]
+
+    def due(self, sender_id: str, at_ms: int) -> list[Recent]:
+        """Return the newest messages of others that a sender could have received by a time."""
+        until_ms = at_ms - self._settle_ms
+        others = (each for each in reversed(self._messages) if each.sender_id != sender_id)
+        return list(islice((each for each in others if each.at_ms <= until_ms), MAX_TESTED))
 
 
 @dataclass(slots=True)
@@ -86,8 +208,8 @@ class ChannelTally:
                 sender.shows(message, profile, at_ms, self._newest)
         for entry in message.repair_request:
             self.requests += 1
-            if (gap := self._gap(entry, message, at_ms)) is not None:
-                gap.requests += 1
+            if entry.message_id not in self._contents:
+                self._gap(entry, message, at_ms).requests += 1
 
     def _logged(self, message: Message, at_ms: int, *, is_copy: bool) -> None:
         digest = sha256(message.content or b"").digest()[:_DIGEST_BYTES]
@@ -101,32 +223,24 @@ class ChannelTally:
 
     def _refers(self, message: Message, at_ms: int) -> None:
         """Note what of a causal history is absent."""
-        known = self._contents
-        ids = message.causal_ids
-        absent = [place for place, each in enumerate(ids) if each not in known]
+        history = enumerate(message.causal_history)
+        absent = [(at, each) for at, each in history if each.message_id not in self._contents]
         if not absent:
-            self.is_complete = self.is_complete or bool(ids)
-        for seen, place in enumerate(absent):
-            if (gap := self._gap(message.causal_history[place], message, at_ms)) is None:
-                continue
+            self.is_complete = self.is_complete or bool(message.causal_history)
+        for seen, (place, entry) in enumerate(absent):
+            gap = self._gap(entry, message, at_ms)
             gap.references += 1
             # A history is in log order, so what stands after a stored message is no older.
             gap.may_be_older = gap.may_be_older and seen == place
             if message.content:
                 gap.waiting.append(message.message_id)
 
-    def _gap(self, entry: HistoryEntry, message: Message, at_ms: int) -> MissingReference | None:
-        """The gap where an id should be; None where it is in Store."""
-        if entry.message_id in self._contents:
-            return None
+    def _gap(self, entry: HistoryEntry, message: Message, at_ms: int) -> MissingReference:
         gap = self.gaps.get(entry.message_id)
         if gap is None:
+            may_be_older = not self.is_complete
             gap = self.gaps[entry.message_id] = MissingReference(
-                entry.message_id,
-                entry.sender_id,
-                message.message_id,
-                at_ms,
-                may_be_older=not self.is_complete,
+                entry.message_id, entry.sender_id, message.message_id, at_ms, may_be_older
             )
         gap.sender_id = gap.sender_id or entry.sender_id
         return gap

@@ -8,8 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from ..findings import SETTLE_MS
 from ..verdict import often
-from .senders import RATE_WINDOW_MS, Sender
-from .tally import ChannelTally, MissingReference, StoreTally
+from .tally import RATE_WINDOW_MS, ChannelTally, MissingReference, Sender, StoreTally
 
 MAX_PER_WINDOW: Final = 100
 """Maximum number of a member's messages in ten minutes, by RLN's limit on Waku's networks."""
