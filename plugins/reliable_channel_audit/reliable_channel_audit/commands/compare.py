@@ -12,8 +12,17 @@ from rich.status import Status
 from reliable_channel import printable
 from reliable_channel.spi import ExitCode, err, out, say, warn
 
-from ..group_reliability.runs import Run, find_runs, measure
-from ..group_reliability.tables import HEADINGS, UNKNOWN, by_scenario, differences, shown, varied
+from ..group_reliability.runs import (
+    HEADINGS,
+    UNKNOWN,
+    Run,
+    by_scenario,
+    differences,
+    find_runs,
+    measure,
+    shown,
+    varied,
+)
 from .ingest import SettleMs
 from .plain_table import print_table
 

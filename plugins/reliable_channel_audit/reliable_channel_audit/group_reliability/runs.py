@@ -1,17 +1,19 @@
-"""Runs of groups on disk, with their files, descriptions and figures."""
+"""Runs of groups on disk, with their files, descriptions and figures, and tables of runs."""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ..facts import facts_of
 from ..journals import PACKED, group_of, options_of
+from ..rates import duration, percent
 from .field_logs import WAKU, FieldLogs
 from .figures import USED, Figures, figures_of
 
@@ -21,6 +23,21 @@ NOT_OF_NODES: Final = frozenset({METADATA, "events.log", "out.log"})
 """Files of 10ksim about the whole experiment, which contain no node's log."""
 _KINDS: Final = (".log", ".txt", ".json", ".jsonl", ".ndjson", ".journal")
 JOURNALS: Final = "reliable-channel"
+
+UNKNOWN: Final = "-"
+HEADINGS: Final = {
+    "participants": "participants",
+    "messages": "messages",
+    "delivery_rate": "delivered",
+    "missing": "missing",
+    "holes": "holes",
+    "latency_p50_ms": "p50",
+    "latency_p99_ms": "p99",
+    "latency_max_ms": "max",
+    "repaired": "repaired",
+}
+"""Figures that a table shows, with their headings. `Figures.values` contains all figures of a
+run."""
 
 
 @dataclass(slots=True)
@@ -42,6 +59,16 @@ class Run:
             "figures": self.figures.values(),
             "warnings": self.warnings,
         }
+
+
+class Difference(NamedTuple):
+    """Values of a figure in two runs."""
+
+    figure: str
+    first: float | int | None
+    second: float | int | None
+    change: float | int | None
+    """Change from the first run to the second run, or None if a value is unknown."""
 
 
 def find_runs(paths: Iterable[Path]) -> Iterator[tuple[str, list[Path], dict[str, Any]]]:
@@ -95,6 +122,48 @@ def measure(
     found = " + ".join([JOURNALS] if group else sorted(logs.implementations))
     implementation = metadata.get("implementation") or image or found or "unknown"
     return Run(name, str(scenario), str(implementation), options, figures, warnings)
+
+
+def by_scenario(runs: Iterable[Run]) -> list[Run]:
+    """Return the runs of each scenario and implementation as one run, with their figures added up.
+    They keep the order of scenarios, with implementations of a scenario together."""
+    together: dict[str, dict[str, Run]] = {}
+    for run in runs:
+        of_scenario = together.setdefault(run.scenario, {})
+        if run.implementation in of_scenario:
+            of_scenario[run.implementation].figures += run.figures
+        else:
+            of_scenario[run.implementation] = deepcopy(run)
+    return [each[name] for each in together.values() for name in sorted(each)]
+
+
+def varied(runs: Sequence[Run]) -> list[str]:
+    """Return the names of the settings that differ between runs."""
+    names = dict.fromkeys(name for run in runs for name in run.settings)
+    return [name for name in names if len({run.settings.get(name) for run in runs}) > 1]
+
+
+def differences(first: Run, second: Run) -> list[Difference]:
+    """Return the values of every figure in two runs."""
+    one, other = first.figures.values(), second.figures.values()
+    return [
+        Difference(name, was, now, None if was is None or now is None else now - was)
+        for (name, was), now in zip(one.items(), other.values(), strict=True)
+    ]
+
+
+def shown(name: str, value: float | int | None, *, signed: bool = False) -> str:
+    """Return a figure as text, with its unit, or with a dash if it is unknown. A `signed` figure of
+    0 is empty."""
+    if value is None:
+        return UNKNOWN
+    if signed and value >= 0:
+        return f"+{shown(name, value)}" if value else ""
+    if name.endswith("_rate"):
+        return percent(value)
+    if name.endswith("_ms"):
+        return "-" * (value < 0) + duration(abs(value))
+    return f"{value:.2f}" if isinstance(value, float) else f"{value:,}"
 
 
 def _runs_in(path: Path) -> Iterator[tuple[str, list[Path], dict[str, Any]]]:
