@@ -24,7 +24,7 @@ from ..group_reliability.runs import (
     varied,
 )
 from .ingest import SettleMs
-from .plain_table import print_table
+from .verdict_text import print_table
 
 
 def register(app: typer.Typer) -> None:

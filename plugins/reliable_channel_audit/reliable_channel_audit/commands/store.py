@@ -12,7 +12,6 @@ from ..findings import SETTLE_MS
 from ..store_audit.reading import fill
 from ..store_audit.tally import ChannelTally, Sender, StoreTally
 from ..store_audit.verdict import MAX_PER_WINDOW, TROUBLES, Expected, StoreVerdict, judged
-from .plain_table import print_table
 from .store_flags import (
     Config,
     ContentTopic,
@@ -23,6 +22,7 @@ from .store_flags import (
     start_of,
     store_arguments,
 )
+from .verdict_text import print_table
 
 UNKNOWN: Final = "unknown"
 MAX_SHOWN: Final = 20

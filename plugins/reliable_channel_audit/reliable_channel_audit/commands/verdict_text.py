@@ -1,9 +1,9 @@
-"""Verdict and its evidence as text for people."""
+"""Verdicts with their evidence, and tables, as text for people."""
 
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NoReturn
 
 import typer
@@ -146,6 +146,19 @@ def _what(rate: Rate, channels: Sequence[Rate]) -> str:
         return ", ".join([*channel, time_text(rate.hour_ms, "%Y-%m-%d %H:%M")])
     pair = [f"{rate.sender_id} to {rate.receiver_id}"] if rate.sender_id is not None else []
     return ", ".join([*channel, *pair])
+
+
+def print_table(headings: tuple[str, ...], rows: Iterable[tuple[str, ...]], *, labels: int) -> None:
+    """Print a table with headings and rows in its full width, also to a pipe or a narrow terminal.
+    The first `labels` columns are texts, and the other columns are numbers."""
+    cells = [headings, *(tuple(printable(cell) for cell in row) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for number, row in enumerate(cells):
+        padded = (
+            cell.ljust(width) if place < labels else cell.rjust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        say("  ".join(padded).rstrip(), style=None if number else "bold")
 
 
 def counted(count: int, thing: str, things: str | None = None) -> str:
