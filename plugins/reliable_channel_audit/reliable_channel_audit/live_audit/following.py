@@ -57,6 +57,8 @@ class Position(NamedTuple):
 class Part(NamedTuple):
     """Part of a journal, which is one file."""
 
+    family: str
+    """Path of the journal that the part belongs to."""
     path: str
     mark: str
     """Digest of the first line of the part, which contains the time. The mark identifies a part,
@@ -64,15 +66,13 @@ class Part(NamedTuple):
     opened_ms: int
     channel_id: str
     participant_id: str
-    end: int = maxsize
+    end: int
     """Number of bytes of the part. For a compressed part, which grows no more, it is `maxsize`."""
 
 
 class Stretch(NamedTuple):
     """Stretch of lines in a part of a journal that must be read."""
 
-    family: str
-    """Path of the journal that the part belongs to."""
     part: Part
     begin: int
     end: int
@@ -91,32 +91,29 @@ def journals_in(paths: Sequence[str | Path]) -> Journals:
     Raises:
         FileNotFoundError: a path that is not there.
     """
-    parts: list[tuple[Path, Part | None]] = []
+    parts: list[Part | None] = []
     for tries in range(1, TRIES + 1):
         try:
             files = journal_files(paths, may_be_none=True)
-            parts = [(path, _part_at(path)) for path in sorted(files, key=part_number)]
+            parts = [_part_at(path) for path in sorted(files, key=part_number)]
             if files == journal_files(paths, may_be_none=True):
                 break
         except FileNotFoundError:  # it was renamed or packed meanwhile
             if tries == TRIES:
                 raise
     found: dict[str, dict[str, Part]] = {}
-    for path, part in parts:
-        if part is not None:
-            found.setdefault(family_of(path), {}).setdefault(part.mark, part)
+    for part in filter(None, parts):
+        found.setdefault(part.family, {}).setdefault(part.mark, part)
     return {family: list(known.values()) for family, known in found.items()}
 
 
 def _part_at(path: Path) -> Part | None:
     status = path.stat()
-    part = _part(path, status.st_ino, status.st_size, status.st_mtime_ns)
-    is_packed = path.suffix in PACKED
-    return part if part is None or is_packed else part._replace(end=status.st_size)
+    return _part(path, status.st_size, status.st_ino, status.st_mtime_ns)
 
 
 @lru_cache(MAX_KNOWN)
-def _part(path: Path, *_status: int) -> Part | None:
+def _part(path: Path, size_bytes: int, *_status: int) -> Part | None:
     try:
         with opened_file(path) as file:
             mark = _mark_of(file)
@@ -125,7 +122,10 @@ def _part(path: Path, *_status: int) -> Part | None:
         raise
     except DAMAGE:
         return None
-    return Part(str(path), mark, opened[2], *opened[:2]) if opened is not None and mark else None
+    if opened is None or not mark:
+        return None
+    end = maxsize if path.suffix in PACKED else size_bytes
+    return Part(family_of(path), str(path), mark, opened[2], *opened[:2], end)
 
 
 def read_to(
@@ -135,19 +135,14 @@ def read_to(
     journal. The next offset is not beyond `target`."""
     if target is not None:
         journals = {each: _until(journals.get(each, []), _at(target, each)) for each in target}
-    ends = dict(start)
-    grew = {}
-    for family, parts in journals.items():
-        before = _at(start, family)
-        if parts and (
-            before is None or (before.mark, before.at) != (parts[-1].mark, parts[-1].end)
-        ):
-            grew[family] = parts, before
+    grew = [
+        family
+        for family, parts in journals.items()
+        if parts and _at(start, family) != _position(parts[-1], parts[-1].end)
+    ]
     share = inf if budget_bytes is None else max(1, budget_bytes // max(1, len(grew)))
-    for family, (parts, before) in grew.items():
-        if (end := _read_to(family, parts, before, share)) is not None:
-            ends[family] = end
-    return ends
+    found = {each: _read_to(journals[each], _at(start, each), share) for each in grew}
+    return start | {family: end for family, end in found.items() if end is not None}
 
 
 def stretches(journals: Journals, start: Offset, end: Offset) -> Iterator[Stretch]:
@@ -166,7 +161,7 @@ def stretches(journals: Journals, start: Offset, end: Offset) -> Iterator[Stretc
         for part in parts[first : last + 1]:
             stretch_end = until.at if part.mark == until.mark else maxsize
             if stretch_end > begin:
-                yield Stretch(family, part, begin, stretch_end)
+                yield Stretch(part, begin, stretch_end)
             begin = 0
 
 
@@ -175,22 +170,23 @@ def lines_of(
 ) -> Iterator[Line]:
     """Yield the lines in a stretch. The function `read` converts a line, and has converted all
     earlier lines. Without `read`, the earlier lines that are needed are read again."""
-    file = _opened(stretch.family, stretch.part.mark, stretch.part.path)
+    file = _opened(stretch.part)
     if file is None:
         yield set_aside(GONE)
         return
-    with file:
+    try:
         file.seek(stretch.begin if read else _fresh_before(file, stretch.begin))
         read = read or partial(_line, Unpacker())
-        try:
-            for text in texts(file):
-                line = read(text)
-                if file.tell() > stretch.begin and (isinstance(text, Line) or not text.isspace()):
-                    yield line
-                if file.tell() >= stretch.end:
-                    break
-        except DAMAGE as error:
-            yield set_aside(f"the file cannot be read on: {error}")
+        for text in texts(file):
+            line = read(text)
+            if file.tell() > stretch.begin and (isinstance(text, Line) or not text.isspace()):
+                yield line
+            if file.tell() >= stretch.end:
+                break
+    except DAMAGE as error:
+        yield set_aside(f"the file cannot be read on: {error}")
+    finally:
+        file.close()
 
 
 def _line(unpacker: Unpacker, text: bytes | Line) -> Line:
@@ -224,17 +220,14 @@ def _until(parts: Sequence[Part], end: Position | None) -> list[Part]:
     return [*parts[:number], *last]
 
 
-def _read_to(
-    family: str, parts: Sequence[Part], start: Position | None, left: float
-) -> Position | None:
+def _read_to(parts: Sequence[Part], start: Position | None, left: float) -> Position | None:
     """How far to read one journal; None if there is nothing new."""
     first, at = _place(parts, start)
     end = None
     for part in parts[first:]:
         is_final = part is not parts[-1] or part.end == maxsize
-        whole = part.end
-        if not is_final or part.end - at > left:
-            whole = _end_of_lines(family, part, at, left)
+        is_within = is_final and part.end - at <= left
+        whole = part.end if is_within else _end_of_lines(part, at, left)
         if whole > at:
             end = _position(part, whole)
         left -= whole - at
@@ -244,10 +237,10 @@ def _read_to(
     return end
 
 
-def _end_of_lines(family: str, part: Part, at: int, most: float) -> int:
+def _end_of_lines(part: Part, at: int, most: float) -> int:
     """Where the last line ends that is whole, within so many bytes from `at`; of a longer one its
     end; `at` if there is none; `part.end` if the part has no more."""
-    file = _opened(family, part.mark, part.path) if at < part.end else None
+    file = _opened(part) if at < part.end else None
     if file is None:
         return at
     end = position = at
@@ -262,14 +255,15 @@ def _end_of_lines(family: str, part: Part, at: int, most: float) -> int:
     return part.end if part.end == maxsize else end
 
 
-def _opened(family: str, mark: str, path: str) -> IO[bytes] | None:
+def _opened(part: Part) -> IO[bytes] | None:
     """A part, under any name; None if it is gone."""
+    family = Path(part.family)
     for _ in range(TRIES):
-        near = Path(family).parent.glob(f"{glob.escape(Path(family).stem)}[.-]*")
-        for each in (Path(path), *near):
+        near = family.parent.glob(f"{glob.escape(family.stem)}[.-]*")
+        for each in (Path(part.path), *near):
             with suppress(*DAMAGE):
                 file = opened_file(each)
-                if _mark_of(file) == mark:
+                if _mark_of(file) == part.mark:
                     return file
                 file.close()
     return None

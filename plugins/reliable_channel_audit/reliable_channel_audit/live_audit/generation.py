@@ -23,7 +23,6 @@ from ..facts import Dispatch, Gathering, Lag, Outcome
 from ..findings import SETTLE_MS, Finding
 from ..journals import Noted, settings
 from ..lines import LOGGED, OPENED, Line
-from ..log_order import Landed
 from ..verdict import Verdict
 
 CARRIED: Final = 2_000
@@ -104,7 +103,7 @@ class Generation:
     def next(self) -> Generation:
         """Return the next generation, which begins with the present state."""
         after = Generation(self._settle_ms)
-        after._older = self._ids | {each for each in self._older if each in self._ids}
+        after._older = set(self._ids)
         self.verdict()
         after._earlier_lags, after.ahead_ms = self._lags, self.ahead_ms
         cuts = self._cuts()
@@ -150,12 +149,11 @@ class _Life:
         self.opened, self._path, self._at_ms = before.opened, before._path, before._at_ms
         header = settings(before.opened) if before.opened is not None else {}
         header |= {"wanted_from_ms": None, "log_length": len(along), "at_ms": self._at_ms}
-        opened = Line(
-            OPENED, self._at_ms, sender_id=str(header.get("sender_id")), record=json.dumps(header)
-        )
-        yield from self.gathering.add(Noted(self._path, 0, 0, opened), None)
-        for each in along:
-            yield from self.gathering.add(Noted(self._path, 0, 0, self._restored(each)), None)
+        sender_id = str(header.get("sender_id"))
+        opened = Line(OPENED, self._at_ms, sender_id=sender_id, record=json.dumps(header))
+        restored = Line(LOGGED, self._at_ms, outcome="restored")
+        for line in (opened, *(restored._replace(**each._asdict()) for each in along)):
+            yield from self.gathering.add(Noted(self._path, 0, 0, line), None)
 
     def adapted(self, line: Line, older: set[str]) -> Line | None:
         """The line with positions as they count here; None where it is about what did not go
@@ -181,19 +179,6 @@ class _Life:
         self._dropped = max(0, length - known)
         header["log_length"] = min(length, known)
         return line._replace(record=json.dumps(header))
-
-    def _restored(self, entry: Landed) -> Line:
-        return Line(
-            LOGGED,
-            self._at_ms,
-            entry.message_id,
-            entry.sender_id,
-            outcome="restored",
-            lamport_timestamp=entry.lamport_timestamp,
-            position=0,
-            evicted=0,
-            content_sha256=entry.content_sha256,
-        )
 
 
 def _about(line: Line, message: Message | None) -> Iterator[str]:

@@ -159,6 +159,6 @@ class LiveJudge:
             self._journals[family] = None if is_copy else GrowingJournal(family, whose)
         before, self._read_to = self._read_to, read_to(journals, self._read_to)
         found = stretches(journals, before, self._read_to)
-        for family, some in groupby(found, key=attrgetter("family")):
+        for family, some in groupby(found, key=attrgetter("part.family")):
             if (journal := self._journals[family]) is not None:
                 yield journal.new(list(some))

@@ -38,9 +38,17 @@ class Webhook:
     """
 
     def __init__(self, url: str, reports: Reports) -> None:
-        self._url, self._reports, self._client = url, reports, _client()
+        self._url, self._reports = url, reports
         self.failures = 0
         """Attempts that failed, in all."""
+        try:
+            context = ssl.create_default_context()
+            self._client = httpx.AsyncClient(verify=context, timeout=TIMEOUT_S)
+        except (ImportError, httpx.InvalidURL, ValueError) as error:
+            raise ValueError(
+                f"the webhook's proxy cannot be used: {error}; correct or unset HTTPS_PROXY, "
+                "HTTP_PROXY, ALL_PROXY or NO_PROXY"
+            ) from error
 
     async def send(self) -> bool:
         """Send the waiting reports to the webhook. If the webhook refused a report, `send` returns
@@ -94,16 +102,6 @@ async def run(
             for report in await to_thread.run_sync(judge.step, now_ms()):
                 show(report)
             await anyio.sleep(every_s)
-
-
-def _client() -> httpx.AsyncClient:
-    try:
-        return httpx.AsyncClient(verify=ssl.create_default_context(), timeout=TIMEOUT_S)
-    except (ImportError, httpx.InvalidURL, ValueError) as error:
-        raise ValueError(
-            f"the webhook's proxy cannot be used: {error}; correct or unset HTTPS_PROXY, "
-            "HTTP_PROXY, ALL_PROXY or NO_PROXY"
-        ) from error
 
 
 async def _send(webhook: Webhook, every_s: float) -> None:
@@ -179,13 +177,13 @@ def address(text: str) -> tuple[str, int]:
 
 def as_text(report: dict[str, Any]) -> str:
     """Return a report as a line for people."""
-    whose = f"{report['participant_id']} in {report['channel_id']}"
+    kind, whose = report["kind"], f"{report['participant_id']} in {report['channel_id']}"
     about = f" {report['message_id'][:10]}" if report.get("message_id") else ""
-    if report["kind"] == "finding":
+    if kind == "finding":
         return f"BROKEN  {report['audit']} at {whose}:{about} {report['detail']}"
-    if report["kind"] == "withdrawn":
+    if kind == "withdrawn":
         return f"taken back: {report['audit']} at {whose}:{about} was late, not lost"
-    if report["kind"] == "resolved":
+    if kind == "resolved":
         return f"ended   {report['alarm']} at {whose}"
     number = f" {report['messages']} messages, the oldest" if report["messages"] else ""
     return f"ALARM   {report['alarm']} at {whose}:{number}{about} since {report['since_ms']}"
