@@ -13,6 +13,7 @@ from reliable_channel.spi import ExitCode, out, say
 from ..databases import Row
 from ..store_audit.reading import stored_in
 from .store_flags import (
+    ChannelId,
     Config,
     ContentTopic,
     Hours,
@@ -43,15 +44,7 @@ def archive(
         ),
     ] = "parquet",
     network: Network = None,
-    channel_id: Annotated[
-        str | None,
-        typer.Option(
-            "--channel-id",
-            "--channel",
-            metavar="ID",
-            help="Id of the channel that uses the content topic.",
-        ),
-    ] = None,
+    channel_id: ChannelId = None,
     content_topic: ContentTopic = None,
     hours: Hours = None,
     config: Config = None,

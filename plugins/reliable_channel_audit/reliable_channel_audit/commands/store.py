@@ -13,6 +13,7 @@ from ..store_audit.reading import fill
 from ..store_audit.tally import ChannelTally, Sender, StoreTally
 from ..store_audit.verdict import MAX_PER_WINDOW, TROUBLES, Expected, StoreVerdict, judged
 from .store_flags import (
+    ChannelId,
     Config,
     ContentTopic,
     Hours,
@@ -38,10 +39,7 @@ def register(app: typer.Typer) -> None:
 def store(
     source: Source = None,
     network: Network = None,
-    channel_id: Annotated[
-        str | None,
-        typer.Option("--channel-id", "--channel", metavar="ID", help="Id of the channel."),
-    ] = None,
+    channel_id: ChannelId = None,
     content_topic: ContentTopic = None,
     encryption: Annotated[
         str | None, typer.Option(metavar="URL", help="Encryption of the payloads in the Store.")

@@ -27,6 +27,10 @@ Source = Annotated[
 Network = Annotated[
     str | None, typer.Option(metavar="NAME", help="Named network, whose nodes are queried.")
 ]
+ChannelId = Annotated[
+    str | None,
+    typer.Option("--channel-id", "--channel", metavar="ID", help="Id of the channel."),
+]
 ContentTopic = Annotated[
     str | None,
     typer.Option(metavar="TOPIC", help="Content topic. Default: the content topic of the channel."),

@@ -128,13 +128,9 @@ def _part(path: Path, size_bytes: int, *_status: int) -> Part | None:
     return Part(family_of(path), str(path), mark, opened[2], *opened[:2], end)
 
 
-def read_to(
-    journals: Journals, start: Offset, budget_bytes: int | None = None, target: Offset | None = None
-) -> Offset:
+def read_to(journals: Journals, start: Offset, budget_bytes: int | None = None) -> Offset:
     """Return the next offset, with about `budget_bytes` in whole lines, and a line of each grown
-    journal. The next offset is not beyond `target`."""
-    if target is not None:
-        journals = {each: _until(journals.get(each, []), _at(target, each)) for each in target}
+    journal. The next offset is not beyond the end that the parts had when they were found."""
     grew = [
         family
         for family, parts in journals.items()
@@ -211,13 +207,6 @@ def _place(parts: Sequence[Part], position: Position | None) -> tuple[int, int]:
             return number, position.at
     newer = (n for n, part in enumerate(parts) if part.opened_ms > position.opened_ms)
     return next(newer, len(parts)), 0
-
-
-def _until(parts: Sequence[Part], end: Position | None) -> list[Part]:
-    """The parts up to a position."""
-    number, at = _place(parts, end)
-    last = [part._replace(end=min(part.end, at)) for part in parts[number : number + (at > 0)]]
-    return [*parts[:number], *last]
 
 
 def _read_to(parts: Sequence[Part], start: Position | None, left: float) -> Position | None:

@@ -19,8 +19,8 @@ from reliable_channel.spi import Message
 
 from ..check import judge
 from ..clocks import own_lags
-from ..facts import Dispatch, Gathering, Lag, Outcome
-from ..findings import SETTLE_MS, Finding
+from ..facts import Dispatch, Gathering, Lag
+from ..findings import SETTLE_MS
 from ..journals import Noted, settings
 from ..lines import LOGGED, OPENED, Line
 from ..verdict import Verdict
@@ -30,7 +30,6 @@ CARRIED: Final = 2_000
 200."""
 LINES_A_MESSAGE: Final = 20
 """Number of lines that count as one message, so that quiet channels also get new generations."""
-_KEPT: Final = (Dispatch, Finding, Outcome)
 Whose = tuple[str, str, int]
 """Channel, participant and number of the log that a journal line belongs to."""
 
@@ -125,8 +124,7 @@ class Generation:
 
     def _keep(self, facts: Iterable[object]) -> None:
         for fact in facts:
-            if isinstance(fact, _KEPT):
-                self._facts[type(fact)].append(fact)
+            self._facts[type(fact)].append(fact)
 
 
 class _Life:

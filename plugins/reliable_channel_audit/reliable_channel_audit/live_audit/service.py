@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable
-from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -43,7 +42,7 @@ class Webhook:
         """Attempts that failed, in all."""
         try:
             context = ssl.create_default_context()
-            self._client = httpx.AsyncClient(verify=context, timeout=TIMEOUT_S)
+            self.client = httpx.AsyncClient(verify=context, timeout=TIMEOUT_S)
         except (ImportError, httpx.InvalidURL, ValueError) as error:
             raise ValueError(
                 f"the webhook's proxy cannot be used: {error}; correct or unset HTTPS_PROXY, "
@@ -55,7 +54,7 @@ class Webhook:
         False."""
         for end, report in self._reports.unsent():
             try:
-                answer = await self._client.post(self._url, json={"id": str(end), **report})
+                answer = await self.client.post(self._url, json={"id": str(end), **report})
                 answer.raise_for_status()
             except httpx.HTTPError:
                 self.failures += 1
@@ -63,8 +62,14 @@ class Webhook:
             self._reports.sent(end)
         return True
 
-    async def aclose(self) -> None:
-        await self._client.aclose()
+    async def run(self, every_s: float) -> None:
+        """Send reports until cancelled."""
+        wait_s = RETRY_S
+        async with self.client:
+            while True:
+                took_all = await self.send()
+                await anyio.sleep(every_s if took_all else wait_s)
+                wait_s = RETRY_S if took_all else min(2 * wait_s, MAX_RETRY_S)
 
 
 async def run(
@@ -84,14 +89,10 @@ async def run(
         OSError: the port or a directory cannot be used.
         ValueError: there is a webhook, and the environment's proxies cannot be used.
     """
-    async with AsyncExitStack() as stack:
-        webhook = None
-        if webhook_url is not None:
-            webhook = Webhook(webhook_url, judge.reports)
-            stack.push_async_callback(webhook.aclose)
-        tasks = await stack.enter_async_context(anyio.create_task_group())
+    webhook = None if webhook_url is None else Webhook(webhook_url, judge.reports)
+    async with anyio.create_task_group() as tasks:
         if webhook is not None:
-            tasks.start_soon(_send, webhook, every_s)
+            tasks.start_soon(webhook.run, every_s)
         port = 0
         if listen is not None:
             pages = {"/metrics": partial(metrics, judge, webhook, now_ms)}
@@ -102,14 +103,6 @@ async def run(
             for report in await to_thread.run_sync(judge.step, now_ms()):
                 show(report)
             await anyio.sleep(every_s)
-
-
-async def _send(webhook: Webhook, every_s: float) -> None:
-    wait_s = RETRY_S
-    while True:
-        took_all = await webhook.send()
-        await anyio.sleep(every_s if took_all else wait_s)
-        wait_s = RETRY_S if took_all else min(2 * wait_s, MAX_RETRY_S)
 
 
 def metrics(judge: LiveJudge, webhook: Webhook | None, now_ms: Callable[[], int]) -> str:

@@ -23,7 +23,7 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from ..journals import group_of, journal_files, lived
-from ..live_audit.following import Offset, journals_in, lines_of, read_to, stretches
+from ..live_audit.following import Journals, Offset, journals_in, lines_of, read_to, stretches
 from ..schemas import JOURNAL, batch
 
 PARTITION_BYTES = 64 * 1024 * 1024
@@ -65,7 +65,7 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, paths: Sequence[str], max_bytes: int = BATCH_BYTES) -> None:
         self._paths = paths
         self._max_bytes = max_bytes
-        self._target: Offset | None = None
+        self._last: Journals | None = None
 
     def initialOffset(self) -> Offset:
         return {}
@@ -76,12 +76,12 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Stop the stream at the present end of the journals."""
-        self._target = read_to(journals_in(self._paths), {})
+        self._last = journals_in(self._paths)
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         """Return the next offset at whole lines, within the limit."""
         budget = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
-        return read_to(journals_in(self._paths), start, budget, self._target)
+        return read_to(self._last or journals_in(self._paths), start, budget)
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         """Return a share for each stretch of a journal that must be read."""

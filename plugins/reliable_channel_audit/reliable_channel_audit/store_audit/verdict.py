@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Final, NamedTuple
 
 from ..findings import SETTLE_MS
@@ -150,5 +150,4 @@ def _channel(channel: ChannelTally) -> dict[str, Any]:
 
 def _values(of: MissingReference | Sender) -> dict[str, Any]:
     """The figures of a gap or of a sender."""
-    values = asdict(of)
-    return {name: values[name] for name in values if name != "waiting" and name[0] != "_"}
+    return {each.name: getattr(of, each.name) for each in fields(of) if each.repr}
