@@ -181,12 +181,11 @@ def test_settings_that_differ_are_columns() -> None:
 
 
 def test_the_difference_of_two_runs() -> None:
-    found = {
-        each.figure: each for each in differences(run("1", "s", "i", 90), run("2", "s", "i", 95))
-    }
-    assert found["deliveries"].change == 5
-    assert found["delivery_rate"].change == pytest.approx(0.05)
-    assert found["repaired"].change is None
+    both = differences(run("1", "s", "i", 90), run("2", "s", "i", 95))
+    change = {each["figure"]: each["change"] for each in both}
+    assert change["deliveries"] == 5
+    assert change["delivery_rate"] == pytest.approx(0.05)
+    assert change["repaired"] is None
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ from pytest_reliable_channel.channels import now_ns
 from reliable_channel import ReliableChannel
 from reliable_channel.spi import SPEC, HistoryEntry, Message, Transport
 from reliable_channel.transport import LossyTransport, MemoryNetwork
+from reliable_channel_audit.findings import SETTLE_MS
 from reliable_channel_audit.store_audit.tally import StoreTally
-from reliable_channel_audit.store_audit.verdict import Expected, StoreVerdict, judged
+from reliable_channel_audit.store_audit.verdict import StoreVerdict, judged
 
 TOPIC = "/reliable-channel/1/ops/proto"
 START_MS = 1_700_000_000_000
@@ -88,12 +89,14 @@ def sync(sender_id: str, second: float, **fields: Any) -> StoredMessage:
     return crafted(f"sync-{sender_id}-{second}", sender_id, second, content=None, **fields)
 
 
-def verdict_of(messages: Iterable[StoredMessage], **expected: int) -> StoreVerdict:
+def verdict_of(
+    messages: Iterable[StoredMessage], settle_ms: int = SETTLE_MS, silent_ms: int | None = None
+) -> StoreVerdict:
     """What is found in messages."""
-    tally = StoreTally(Expected(**expected).settle_ms)
+    tally = StoreTally(settle_ms)
     for each in messages:
         tally.add(TOPIC, each.timestamp_ns, len(each.payload), each.payload)
-    return judged(tally, Expected(**expected))
+    return judged(tally, silent_ms=silent_ms)
 
 
 def troubles(verdict: StoreVerdict) -> list[tuple[str, str | None, str | None]]:

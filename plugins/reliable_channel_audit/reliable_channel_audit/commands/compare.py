@@ -76,16 +76,15 @@ def compare(
                 for run in together
             ],
             "runs": [run.to_dict() for run in runs],
-            "difference": [each._asdict() for each in changes],
+            "difference": changes,
         }
         out.print_json(json.dumps(values), ensure_ascii=True)
     elif difference:
         rows = [
             (
-                each.figure.removesuffix("_ms").replace("_", " "),
-                shown(each.figure, each.first),
-                shown(each.figure, each.second),
-                shown(each.figure, each.change, signed=True),
+                each["figure"].removesuffix("_ms").replace("_", " "),
+                *(shown(each["figure"], each[which]) for which in ("first", "second")),
+                shown(each["figure"], each["change"], signed=True),
             )
             for each in changes
         ]

@@ -1,7 +1,7 @@
 """`reliable-channel audit store`, which prints facts about a channel from a Store alone."""
 
 import json
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -11,7 +11,7 @@ from reliable_channel.spi import ExitCode, out, say
 from ..findings import SETTLE_MS
 from ..store_audit.reading import fill
 from ..store_audit.tally import ChannelTally, Sender, StoreTally
-from ..store_audit.verdict import MAX_PER_WINDOW, TROUBLES, Expected, StoreVerdict, judged
+from ..store_audit.verdict import MAX_PER_WINDOW, TROUBLES, StoreVerdict, judged
 from .store_flags import (
     ChannelId,
     Config,
@@ -72,10 +72,11 @@ def store(
         encryption=encryption,
     )
     silent_ms = None if silent_minutes is None else int(silent_minutes * _MINUTE_MS)
-    expected = Expected(settle_ms, silent_ms, max_messages)
-    verdict = run(_audited, given, start_of(hours), expected)
-    if verdict is None:
-        raise typer.Exit(ExitCode.INTERRUPTED)
+    tally = StoreTally(settle_ms, given.get("channel_id"))
+    with shown_count() as show:
+        if run(fill, tally, given, start_of(hours), show) is None:
+            raise typer.Exit(ExitCode.INTERRUPTED)
+    verdict = judged(tally, silent_ms=silent_ms, max_per_window=max_messages)
     if as_json:
         out.print_json(json.dumps(verdict.to_dict()), ensure_ascii=True)
     else:
@@ -83,13 +84,6 @@ def store(
     if verdict.findings:
         raise typer.Exit(ExitCode.FAILED)
     raise typer.Exit(ExitCode.DONE if verdict.tally.channels else ExitCode.UNKNOWN)
-
-
-async def _audited(given: dict[str, Any], start_ns: int, expected: Expected) -> StoreVerdict:
-    tally = StoreTally(expected.settle_ms, given.get("channel_id"))
-    with shown_count() as show:
-        await fill(tally, given, start_ns, show)
-    return judged(tally, expected)
 
 
 def _tell(verdict: StoreVerdict) -> None:

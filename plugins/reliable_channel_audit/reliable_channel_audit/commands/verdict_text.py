@@ -17,15 +17,10 @@ from ..lines import time_text
 from ..rates import latency, percent
 from ..verdict import NO_CASE, Rate, Value, Verdict
 
-MAX_NAMES: Final = 10
-"""Maximum number of participants without a journal that are named in the text."""
-MAX_STEPS: Final = 10
-"""Maximum number of steps of a message that the evidence shows. The command below the evidence
-prints all steps."""
-MAX_RATES: Final = 3
-"""Maximum number of delivery rates that are printed, the worst first."""
-MAX_PRINTED: Final = 3
-"""Maximum number of findings that are printed with evidence, the worst first."""
+MAX_SHOWN: Final = 10
+"""Maximum number of participants that are named, and of steps of a message in its evidence."""
+MAX_WORST: Final = 3
+"""Maximum number of delivery rates, and of findings with evidence, the worst first."""
 LONG_ID: Final = re.compile(r"\b([0-9a-f]{10})[0-9a-f]{54}\b")
 
 
@@ -40,7 +35,7 @@ def conclude(
         out.print_json(json.dumps(values), ensure_ascii=True)
     else:
         _tell(verdict)
-        for each in evidence[:MAX_PRINTED]:
+        for each in evidence[:MAX_WORST]:
             _tell_evidence(each)
         if last:
             say(last)
@@ -55,9 +50,9 @@ def _tell_evidence(of: Evidence) -> None:
         f"{of.finding.audit} at {of.finding.participant_id}: {of.finding.detail}{place}",
         style="bold",
     )
-    for step in of.life[:MAX_STEPS]:
+    for step in of.life[:MAX_SHOWN]:
         echo(f"  {show(step)}")
-    rest = of.life[MAX_STEPS:]
+    rest = of.life[MAX_SHOWN:]
     notes = [f"… and {counted(len(rest), 'more step')}"] if rest else []
     notes += of.clocks
     for where, lines in of.around.items():
@@ -79,7 +74,7 @@ def _tell(verdict: Verdict) -> None:
         _tell_promise(verdict, audit)
     for what, times in sorted(verdict.misbehaviour.items()):
         echo(f"received, as no honest member sends it: {what}, {counted(times, 'time')}")
-    for channel_id, name in verdict.without_journal[:MAX_NAMES]:
+    for channel_id, name in verdict.without_journal[:MAX_SHOWN]:
         echo(f"{name} was heard in {channel_id} and left no journal", style="yellow")
     if verdict.set_aside:
         lines = sum(each.lines for each in verdict.set_aside)
@@ -129,12 +124,12 @@ def _tell_deliveries(verdict: Verdict) -> None:
     text = f"delivered to others: {delivered:,} of {owed:,}{rate}, {owed - delivered:,} lost{late}"
     echo(f"{text}; {took}" if took else text)
     for kind in (channels, hours, pairs):
-        for each in sorted(kind, key=lambda each: each.badness)[: MAX_RATES * (len(kind) > 1)]:
+        for each in sorted(kind, key=lambda each: each.badness)[: MAX_WORST * (len(kind) > 1)]:
             what = _what(each, channels)
             of = f"{each.delivered:,} of {each.delivered + each.lost:,} ({percent(each.rate)})"
             took = ", ".join(filter(None, (of, latency(each))))
             echo(f"  {what}: {took}", "yellow" if each.lost else None)
-    for behind in verdict.behind[:MAX_NAMES]:
+    for behind in verdict.behind[:MAX_SHOWN]:
         lacks, since = counted(behind.messages, "message"), time_text(behind.since_ms)
         echo(f"{behind.participant_id} is behind by {lacks} since {since}", "yellow")
 

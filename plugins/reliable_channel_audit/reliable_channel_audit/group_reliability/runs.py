@@ -9,7 +9,9 @@ from copy import deepcopy
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+import msgspec
 
 from ..facts import facts_of
 from ..journals import PACKED, group_of, options_of
@@ -59,16 +61,6 @@ class Run:
             "figures": self.figures.values(),
             "warnings": self.warnings,
         }
-
-
-class Difference(NamedTuple):
-    """Values of a figure in two runs."""
-
-    figure: str
-    first: float | int | None
-    second: float | int | None
-    change: float | int | None
-    """Change from the first run to the second run, or None if a value is unknown."""
 
 
 def find_runs(paths: Iterable[Path]) -> Iterator[tuple[str, list[Path], dict[str, Any]]]:
@@ -143,11 +135,17 @@ def varied(runs: Sequence[Run]) -> list[str]:
     return [name for name in names if len({run.settings.get(name) for run in runs}) > 1]
 
 
-def differences(first: Run, second: Run) -> list[Difference]:
-    """Return the values of every figure in two runs."""
+def differences(first: Run, second: Run) -> list[dict[str, Any]]:
+    """Return the values of every figure in two runs, with the change. A value that is unknown is
+    None."""
     one, other = first.figures.values(), second.figures.values()
     return [
-        Difference(name, was, now, None if was is None or now is None else now - was)
+        {
+            "figure": name,
+            "first": was,
+            "second": now,
+            "change": None if was is None or now is None else now - was,
+        }
         for (name, was), now in zip(one.items(), other.values(), strict=True)
     ]
 
@@ -192,12 +190,9 @@ def _is_log(path: Path) -> bool:
 
 def _metadata(path: Path) -> dict[str, Any]:
     try:
-        values = json.loads(path.read_bytes())
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
     except ValueError as error:
-        raise ValueError(f"{path} is not JSON: {error}") from None
-    if not isinstance(values, dict):
-        raise ValueError(f"{path} must be a JSON object")
-    return values
+        raise ValueError(f"{path} must be a JSON object: {error}") from None
 
 
 def _expected_nodes(logs: FieldLogs, metadata: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

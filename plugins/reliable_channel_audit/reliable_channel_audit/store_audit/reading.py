@@ -95,9 +95,9 @@ async def fill(
     given: Mapping[str, Any],
     start_ns: int = FIRST_NS,
     progress: Callable[[int], None] = lambda count: None,
-) -> None:
-    """Count the messages of a source. `progress` gets the number of messages that were counted so
-    far. Messages that cannot be decrypted are counted as foreign messages.
+) -> int:
+    """Count the messages of a source, and return their number. `progress` gets the number so far.
+    Messages that cannot be decrypted are counted as foreign messages.
 
     Raises:
         As `stored_in`, and ValueError, PluginError: an unusable `encryption`.
@@ -114,3 +114,4 @@ async def fill(
                         content = b""
                 tally.add(content_topic, timestamp_ns, len(payload), content)
             progress(tally.messages)
+    return tally.messages
