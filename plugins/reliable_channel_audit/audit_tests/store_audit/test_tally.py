@@ -7,7 +7,7 @@ import pytest
 from reliable_channel._topic_reader import sds_message
 from reliable_channel.sds.bloom import RollingBloomFilter
 from reliable_channel.spi import BloomParameters
-from reliable_channel_audit.store_audit.tally import MAX_RECENT, Newest, Recent, StoreTally
+from reliable_channel_audit.store_audit.tally import MAX_RECENT, StoreTally
 
 from .stores import TOPIC, StoredMessage, crafted, real_store, sync, troubles, verdict_of
 
@@ -158,16 +158,10 @@ def test_somebody_elses_repairs_are_not_held_against_a_sender() -> None:
 
 
 def test_the_newest_are_in_order_of_time_and_bounded() -> None:
-    random = Random(7)
-    newest = Newest(settle_ms=0)
-    times = random.sample(range(10 * MAX_RECENT), 2 * MAX_RECENT)
-    for at_ms in times:
-        newest.add(Recent(at_ms, "alice", str(at_ms)))
-    due = newest.due("bob", 10 * MAX_RECENT)
-    assert [each.message_id for each in due] == [
-        str(at_ms) for at_ms in sorted(times, reverse=True)[:20]
-    ]
-    assert newest.due("alice", 10 * MAX_RECENT) == [], "its own are not looked for"
+    seconds = Random(7).sample(range(10 * MAX_RECENT), 2 * MAX_RECENT)
+    verdict = verdict_of(crafted(str(each), "alice", each) for each in seconds)
+    newest = [each.message_id for each in verdict.tally.channels["ops"].newest]
+    assert newest == [str(each) for each in sorted(seconds)[-MAX_RECENT:]]
 
 
 @pytest.mark.anyio

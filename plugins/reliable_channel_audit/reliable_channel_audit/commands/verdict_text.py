@@ -136,11 +136,12 @@ def _tell_deliveries(verdict: Verdict) -> None:
 
 def _what(rate: Rate, channels: Sequence[Rate]) -> str:
     """The hour or the pair that a rate is about, and its channel if there are several."""
-    channel = [rate.channel_id] if len(channels) > 1 else []
+    parts = [rate.channel_id] if len(channels) > 1 else []
     if rate.hour_ms is not None:
-        return ", ".join([*channel, time_text(rate.hour_ms, "%Y-%m-%d %H:%M")])
-    pair = [f"{rate.sender_id} to {rate.receiver_id}"] if rate.sender_id is not None else []
-    return ", ".join([*channel, *pair])
+        parts.append(time_text(rate.hour_ms, "%Y-%m-%d %H:%M"))
+    if rate.sender_id is not None:
+        parts.append(f"{rate.sender_id} to {rate.receiver_id}")
+    return ", ".join(parts)
 
 
 def print_table(headings: tuple[str, ...], rows: Iterable[tuple[str, ...]], *, labels: int) -> None:

@@ -6,7 +6,7 @@ from bisect import bisect
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from ..clocks import clock_offsets, own_lags
 from ..facts import Delivery, Dispatch, Lag, Outcome, Repair, way_of
@@ -47,12 +47,12 @@ class Figures:
     """Number of repair requests of all participants. Each requested message counts each time."""
     responses: int = 0
 
-    def __iadd__(self, other: Self) -> Self:
+    def add(self, other: Figures) -> None:
+        """Add the figures of other runs."""
         longest = max(self.longest_hole, other.longest_hole)
         for each in fields(self):
             setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
         self.longest_hole = longest
-        return self
 
     @property
     def expected(self) -> int:

@@ -6,10 +6,9 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -42,8 +41,7 @@ HEADINGS: Final = {
 run."""
 
 
-@dataclass(slots=True)
-class Run:
+class Run(NamedTuple):
     name: str
     scenario: str
     implementation: str
@@ -52,15 +50,8 @@ class Run:
     warnings: list[str]
     """Reasons why figures of the run may be unreliable."""
 
-    def to_dict(self) -> dict[str, object]:
-        return {
-            "run": self.name,
-            "scenario": self.scenario,
-            "implementation": self.implementation,
-            "settings": self.settings,
-            "figures": self.figures.values(),
-            "warnings": self.warnings,
-        }
+    def to_dict(self) -> dict[str, Any]:
+        return self._asdict() | {"figures": self.figures.values()}
 
 
 def find_runs(paths: Iterable[Path]) -> Iterator[tuple[str, list[Path], dict[str, Any]]]:
@@ -122,10 +113,10 @@ def by_scenario(runs: Iterable[Run]) -> list[Run]:
     together: dict[str, dict[str, Run]] = {}
     for run in runs:
         of_scenario = together.setdefault(run.scenario, {})
-        if run.implementation in of_scenario:
-            of_scenario[run.implementation].figures += run.figures
-        else:
+        if (known := of_scenario.get(run.implementation)) is None:
             of_scenario[run.implementation] = deepcopy(run)
+        else:
+            known.figures.add(run.figures)
     return [each[name] for each in together.values() for name in sorted(each)]
 
 

@@ -74,10 +74,19 @@ class Watch:
     def take(self, lines: Iterable[WatchedLine], now_ms: int) -> Iterator[Notice]:
         """Process new lines of a participant. For each message that the lines close, `take` yields
         a notice."""
-        for line in lines:
-            if line[0] > self.newest_ms:
-                self.newest_ms, self.read_ms = line[0], now_ms
-            yield from self._line(*line)
+        for at_ms, event, message_id, first_segment_id, message_ids in lines:
+            if at_ms > self.newest_ms:
+                self.newest_ms, self.read_ms = at_ms, now_ms
+            one = self.open.get(message_id or "")
+            what, kind = _SETTLES.get(event, ("", ""))
+            if event == "message_missing":
+                for missing_id in message_ids or ():
+                    self.open.setdefault(missing_id, Open(MISSING, at_ms))
+            elif event == LOGGED and message_id and first_segment_id == message_id:
+                self.open[message_id] = Open(UNACKNOWLEDGED, at_ms)
+            elif message_id and one is not None and one.kind == kind:
+                del self.open[message_id]
+                yield Notice(what, message_id, at_ms, at_ms - one.since_ms)
         while len(self.open) > self.max_open:
             yield self._forgotten(next(iter(self.open)), self.newest_ms)
 
@@ -106,27 +115,6 @@ class Watch:
     def _forgotten(self, message_id: str, at_ms: int) -> Notice:
         since_ms = self.open.pop(message_id).since_ms
         return Notice("forgotten", message_id, at_ms, at_ms - since_ms)
-
-    def _line(
-        self,
-        at_ms: int,
-        event: str,
-        message_id: str | None,
-        first_segment_id: str | None,
-        message_ids: Iterable[str] | None,
-    ) -> Iterator[Notice]:
-        message_id = message_id or ""
-        if event == "message_missing":
-            for missing_id in message_ids or ():
-                self.open.setdefault(missing_id, Open(MISSING, at_ms))
-        elif event == LOGGED and first_segment_id == message_id:
-            self.open[message_id] = Open(UNACKNOWLEDGED, at_ms)
-        else:
-            what, kind = _SETTLES[event]
-            one = self.open.get(message_id)
-            if one is not None and one.kind == kind:
-                del self.open[message_id]
-                yield Notice(what, message_id, at_ms, at_ms - one.since_ms)
 
 
 @dataclass(slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import insort
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import islice
@@ -82,9 +83,9 @@ class Sender:
         self._in_window += 1
         self.max_per_window = max(self.max_per_window, self._in_window)
 
-    def shows(self, message: Message, profile: str, at_ms: int, recent: Newest) -> None:
-        """Compare the bloom filter of a message with messages that the sender could have
-        received."""
+    def shows(self, message: Message, profile: str, at_ms: int, recent: Iterable[Recent]) -> None:
+        """Compare the bloom filter of a message with messages that the sender could have received,
+        the newest first."""
         is_due = self._filter_ms is None or at_ms - self._filter_ms >= FILTER_EVERY_MS
         if not (message.bloom_filter and is_due):
             return
@@ -94,7 +95,7 @@ class Sender:
             layout, words = form.read(message.bloom_filter, BloomParameters())
         except BloomFilterError:
             return  # of another size, which a Store does not tell
-        due = recent.due(message.sender_id, at_ms)
+        due = list(islice(recent, MAX_TESTED))
         named = set(message.causal_ids)
         absent = [
             each.at_ms
@@ -115,25 +116,6 @@ class Recent(NamedTuple):
     at_ms: int
     sender_id: str
     message_id: str
-
-
-class Newest:
-    """Newest messages in a channel's log, by their timestamps."""
-
-    def __init__(self, settle_ms: int) -> None:
-        self._settle_ms = settle_ms
-        self._messages: list[Recent] = []
-
-    def add(self, message: Recent) -> None:
-        """Add a message to the newest messages. Messages are added nearly in order of time."""
-        insort(self._messages, message)
-        del self._messages[:-MAX_RECENT]
-
-    def due(self, sender_id: str, at_ms: int) -> list[Recent]:
-        """Return the newest messages of others that a sender could have received by a time."""
-        until_ms = at_ms - self._settle_ms
-        others = (each for each in reversed(self._messages) if each.sender_id != sender_id)
-        return list(islice((each for each in others if each.at_ms <= until_ms), MAX_TESTED))
 
 
 @dataclass(slots=True)
@@ -174,10 +156,8 @@ class ChannelTally:
     this message are then not older than the Store."""
     _contents: dict[str, bytes] = field(default_factory=dict, repr=False)
     """Of each message of the log the first bytes of its content's SHA-256."""
-    _newest: Newest = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        self._newest = Newest(self.settle_ms)
+    newest: list[Recent] = field(default_factory=list, repr=False)
+    """The newest messages of the log, in order of time."""
 
     @property
     def messages(self) -> int:
@@ -205,7 +185,10 @@ class ChannelTally:
         if not is_copy:
             self._refers(message, at_ms)
             if not is_late:
-                sender.shows(message, profile, at_ms, self._newest)
+                until_ms = at_ms - self.settle_ms
+                others = (e for e in reversed(self.newest) if e.sender_id != message.sender_id)
+                recent = (each for each in others if each.at_ms <= until_ms)
+                sender.shows(message, profile, at_ms, recent)
         for entry in message.repair_request:
             self.requests += 1
             if entry.message_id not in self._contents:
@@ -218,7 +201,8 @@ class ChannelTally:
                 self.altered.append((message.message_id, message.sender_id, at_ms))
             return
         self._contents[message.message_id] = digest
-        self._newest.add(Recent(at_ms, message.sender_id, message.message_id))
+        insort(self.newest, Recent(at_ms, message.sender_id, message.message_id))
+        del self.newest[:-MAX_RECENT]
         self.gaps.pop(message.message_id, None)
 
     def _refers(self, message: Message, at_ms: int) -> None:
