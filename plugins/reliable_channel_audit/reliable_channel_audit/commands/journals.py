@@ -156,8 +156,7 @@ def _explain(paths: list[Path], message_id: str, *, as_json: bool) -> None:
             f"an id must have at least {SHORTEST_ID} characters (got {message_id!r})",
             param_hint="--message",
         )
-    group = group_of(journal_files(paths)).participants
-    lives = lives_of(group, {message_id})
+    lives = lives_of(group_of(journal_files(paths)).participants, {message_id})
     if as_json:
         steps = {each: [step._asdict() for step in life] for each, life in lives.items()}
         out.print_json(json.dumps(steps), ensure_ascii=True)
