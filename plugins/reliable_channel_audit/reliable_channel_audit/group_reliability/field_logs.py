@@ -161,8 +161,7 @@ def _signal(text: str, fields: Mapping[str, Any]) -> Iterator[Sighting]:
     at_us = round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1_000_000)
     for message in (signal.get("event") or {}).get("messages") or ():
         sent_us = int(message["timestamp"]) * 1000
-        own = bool(message.get("outgoingStatus"))
-        kind = ENTERED if own else RECEIVED
+        kind = ENTERED if message.get("outgoingStatus") else RECEIVED
         yield Sighting("", message["id"], at_us, kind, sent_us, STATUS)
 
 

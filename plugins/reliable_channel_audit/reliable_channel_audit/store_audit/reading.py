@@ -52,11 +52,8 @@ async def stored_in(
         TransportError: a node cannot be reached, or does not give what it has.
         OSError, sqlite3.Error: a database cannot be read.
     """
-    source, topics, pubsub_topic = (
-        _source_of(given),
-        content_topics(given),
-        given.get("pubsub_topic"),
-    )
+    source = _source_of(given)
+    topics, pubsub_topic = content_topics(given), given.get("pubsub_topic")
     if not isinstance(source, Transport):
         for rows in source.rows(Selection(topics, pubsub_topic, start_ns)):
             yield rows
