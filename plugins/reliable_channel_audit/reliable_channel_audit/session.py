@@ -55,14 +55,13 @@ def session(
     *,
     remote: str | None = None,
     settings: Mapping[str, str] | None = None,
-    verbose: bool = False,
 ) -> SparkSession:
     """Return a Spark session that knows this package's sources, a running session if there is one.
 
     The default of `master` is `local[*]`. `remote` (or `SPARK_REMOTE`) is an address of Spark
     Connect, `sc://host:port`. On other machines, the workers get this package as a zip file.
     `settings` are Spark's own settings, by name. A JVM that this function starts prints only
-    errors, unless `verbose` is True.
+    errors.
 
     Raises:
         SparkUnavailable: pyspark or Java is missing, or no cluster answers at the address.
@@ -84,7 +83,7 @@ def session(
         spark = _connected(remote)
         _tell_server(spark, settings or {})
     else:
-        spark = _started(master or "local[*]", settings or {}, verbose=verbose)
+        spark = _started(master or "local[*]", settings or {})
     from .sources.journals import JournalSource
 
     spark.dataSource.register(JournalSource)
@@ -130,7 +129,7 @@ def java_version(java: str | None = None) -> int:
     return major
 
 
-def _started(master: str, settings: Mapping[str, str], *, verbose: bool) -> SparkSession:
+def _started(master: str, settings: Mapping[str, str]) -> SparkSession:
     java_version()
     if master.startswith("spark://"):
         _answered(master, master.removeprefix("spark://").split(","))
@@ -138,9 +137,8 @@ def _started(master: str, settings: Mapping[str, str], *, verbose: bool) -> Spar
 
     where = {"spark.master": master, "spark.app.name": "reliable-channel"}
     options = {**where, **QUIET, **settings}
-    if not verbose:
-        own = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
-        options[_JAVA_OPTIONS] = f"{own} {settings.get(_JAVA_OPTIONS, '')}"
+    own = f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"
+    options[_JAVA_OPTIONS] = f"{own} {settings.get(_JAVA_OPTIONS, '')}"
     try:
         spark = SparkSession.builder.config(map=options).getOrCreate()
     except Exception as error:  # Py4J's and Java's own, of whatever kind

@@ -10,12 +10,11 @@ import typer
 from typer.testing import CliRunner, Result
 
 from reliable_channel_audit.plugin import register_commands
-from reliable_channel_audit.store_audit.tally import StoredMessage
 from reliable_channel_audit.store_audit.verdict import LAG_OF_SENDERS, READERS, SYNC_LAG
 from waku import WakuMessage
 from waku.node.store import Archive
 
-from ..store_audit.stores import TOPIC, crafted
+from ..store_audit.stores import TOPIC, StoredMessage, crafted
 
 GAP = [
     crafted("a", "alice", 0),

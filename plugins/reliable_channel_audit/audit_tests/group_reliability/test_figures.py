@@ -46,7 +46,7 @@ def test_a_participant_without_a_message_has_a_warning() -> None:
 
 def test_several_runs_are_as_one_of_all() -> None:
     one = Figures(lost=1, delays_ms=[5, 6], longest_hole=1, ways=Counter(live=1, store=1))
-    one += Figures(lost=2, delays_ms=[9], longest_hole=2, ways=Counter(repair=1))
+    one.add(Figures(lost=2, delays_ms=[9], longest_hole=2, ways=Counter(repair=1)))
     together = Figures(runs=2, lost=3, delays_ms=[5, 6, 9], longest_hole=2)
     together.ways.update(live=1, store=1, repair=1)
     assert one.values() == together.values()

@@ -6,7 +6,16 @@ from pathlib import Path
 import pytest
 
 from reliable_channel_audit.check import check
-from reliable_channel_audit.group_reliability.runs import Run, find_runs, measure
+from reliable_channel_audit.group_reliability.figures import Figures
+from reliable_channel_audit.group_reliability.runs import (
+    Run,
+    by_scenario,
+    differences,
+    find_runs,
+    measure,
+    shown,
+    varied,
+)
 
 from ..generated import write_group
 from ..planted import plant
@@ -138,3 +147,59 @@ def test_a_participant_whose_journal_does_not_show_it_is_left_out(
     assert measured.figures.participants == 3
     assert not measured.figures.lost
     assert max(measured.figures.delays_ms) < 20_000
+
+
+def run(name: str, scenario: str, implementation: str, delivered: int, **options: str) -> Run:
+    figures = Figures(delays_ms=[1] * delivered, lost=100 - delivered, participants=5)
+    return Run(name, scenario, implementation, options, figures, [])
+
+
+def test_implementations_stand_beside_each_other_by_scenario() -> None:
+    runs = [
+        run("1", "churn", "js", 90),
+        run("2", "baseline", "js", 100),
+        run("3", "churn", "ours", 100),
+        run("4", "churn", "js", 80),
+    ]
+    rows = by_scenario(runs)
+    assert [(row.scenario, row.implementation) for row in rows] == [
+        ("churn", "js"),
+        ("churn", "ours"),
+        ("baseline", "js"),
+    ]
+    assert rows[0].figures.values()["delivery_rate"] == 0.85
+    assert len(runs[0].figures.delays_ms) == 90
+
+
+def test_settings_that_differ_are_columns() -> None:
+    runs = [
+        run("1", "s", "i", 1, loss="0.1", size="5"),
+        run("2", "s", "i", 1, loss="0.3", size="5"),
+    ]
+    assert varied(runs) == ["loss"]
+    assert varied([*runs, run("3", "s", "i", 1, loss="0.1")]) == ["loss", "size"]
+
+
+def test_the_difference_of_two_runs() -> None:
+    both = differences(run("1", "s", "i", 90), run("2", "s", "i", 95))
+    change = {each["figure"]: each["change"] for each in both}
+    assert change["deliveries"] == 5
+    assert change["delivery_rate"] == pytest.approx(0.05)
+    assert change["repaired"] is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("delivery_rate", 1.0, "100 %"),
+        ("delivery_rate", 0.9999999, "99.99 %"),
+        ("delivery_rate", -0.98765, "-98.76 %"),
+        ("latency_p50_ms", 12.345, "12.3 ms"),
+        ("latency_p50_ms", 1_500, "1.5 s"),
+        ("latency_p50_ms", -150_000, "-150 s"),
+        ("holes", 12_345, "12,345"),
+        ("holes", None, "-"),
+    ],
+)
+def test_a_figure_as_text(name: str, value: float | None, text: str) -> None:
+    assert shown(name, value) == text

@@ -68,7 +68,6 @@ def live(
     try:
         yield judge
     finally:
-        judge.close()
         reports.close()
 
 

@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-from contextlib import aclosing
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
@@ -84,7 +83,8 @@ def test_reports_reach_a_webhook_that_was_away_and_metrics_count_them(
                     await anyio.lowlevel.checkpoint()
                 page = (await client.get(f"http://127.0.0.1:{port}/metrics")).text
                 assert 'reliable_channel_audit_findings_total{audit="delivery"} 1' in page
-            async with aclosing(Webhook(url, judge.reports)) as webhook:
+            webhook = Webhook(url, judge.reports)
+            async with webhook.client:
                 assert not await webhook.send()
                 assert await webhook.send()
                 assert await webhook.send()

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 
@@ -10,11 +10,18 @@ from pytest_reliable_channel.channels import now_ns
 from reliable_channel import ReliableChannel
 from reliable_channel.spi import SPEC, HistoryEntry, Message, Transport
 from reliable_channel.transport import LossyTransport, MemoryNetwork
-from reliable_channel_audit.store_audit.tally import StoredMessage, StoreTally
-from reliable_channel_audit.store_audit.verdict import Expected, StoreVerdict, judged
+from reliable_channel_audit.findings import SETTLE_MS
+from reliable_channel_audit.store_audit.tally import StoreTally
+from reliable_channel_audit.store_audit.verdict import StoreVerdict, judged
 
 TOPIC = "/reliable-channel/1/ops/proto"
 START_MS = 1_700_000_000_000
+
+
+class StoredMessage(NamedTuple):
+    message_hash: bytes
+    timestamp_ns: int
+    payload: bytes
 
 
 class Deaf(LossyTransport):
@@ -44,7 +51,7 @@ async def real_store(profile: str = "spec", deaf: str = "") -> list[StoredMessag
             await anyio.sleep(5)
         await anyio.sleep(120)
     found = [
-        StoredMessage(each.message_hash, TOPIC, each.timestamp_ns, each.payload)
+        StoredMessage(each.message_hash, each.timestamp_ns, each.payload)
         for each in network.store.values()
     ]
     return sorted(found, key=lambda each: each.timestamp_ns)
@@ -75,19 +82,21 @@ def crafted(
     )
     payload = SPEC.codec.encode(message)
     digest = sha256(payload + message_id.encode() + str(second).encode()).digest()
-    return StoredMessage(digest, TOPIC, at_ms * 1_000_000, payload)
+    return StoredMessage(digest, at_ms * 1_000_000, payload)
 
 
 def sync(sender_id: str, second: float, **fields: Any) -> StoredMessage:
     return crafted(f"sync-{sender_id}-{second}", sender_id, second, content=None, **fields)
 
 
-def verdict_of(messages: Iterable[StoredMessage], **expected: int) -> StoreVerdict:
+def verdict_of(
+    messages: Iterable[StoredMessage], settle_ms: int = SETTLE_MS, silent_ms: int | None = None
+) -> StoreVerdict:
     """What is found in messages."""
-    tally = StoreTally(Expected(**expected).settle_ms)
+    tally = StoreTally(settle_ms)
     for each in messages:
-        tally.add(each)
-    return judged(tally, Expected(**expected))
+        tally.add(TOPIC, each.timestamp_ns, len(each.payload), each.payload)
+    return judged(tally, silent_ms=silent_ms)
 
 
 def troubles(verdict: StoreVerdict) -> list[tuple[str, str | None, str | None]]:

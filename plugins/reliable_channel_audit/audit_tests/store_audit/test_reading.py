@@ -8,8 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
-from reliable_channel_audit.databases import database
-from reliable_channel_audit.store_audit.reading import fill, is_database, source_of, stored_in
+from reliable_channel_audit.store_audit.reading import fill, is_database, stored_in
 from reliable_channel_audit.store_audit.tally import StoreTally
 from tests.cli.processes import Node
 from waku import WakuClient, WakuMessage
@@ -42,11 +41,9 @@ async def test_a_database_is_read_by_topic_and_time(tmp_path: Path) -> None:
             topic = TOPIC if number % 2 else "/another/1/topic/proto"
             message = WakuMessage(each.payload, topic, timestamp=each.timestamp_ns)
             archive.insert(each.message_hash, "/waku/2/rs/1/0", message)
-    given = {"content_topic": TOPIC}
+    given = {"content_topic": TOPIC, "node": str(path)}
     start_ns = messages[10].timestamp_ns
-    found = [
-        each async for page in stored_in(database(str(path)), given, start_ns) for each in page
-    ]
+    found = [each async for page in stored_in(given, start_ns) for each in page]
     assert [each[4] for each in found] == [each.payload for each in messages[11::2]]
 
 
@@ -62,8 +59,7 @@ async def _publish(node: str) -> None:
 
 async def _counted(given: dict[str, Any]) -> StoreTally:
     tally = StoreTally(0, "ops")
-    async for _ in fill(tally, source_of(given), given):
-        pass
+    await fill(tally, given)
     return tally
 
 

@@ -2,7 +2,7 @@
 
 import json
 
-from reliable_channel_audit.store_audit.verdict import READERS, SYNC_LAG, Expected, judged
+from reliable_channel_audit.store_audit.verdict import READERS, SYNC_LAG, judged
 
 from .stores import crafted, sync, verdict_of
 
@@ -28,7 +28,7 @@ def test_the_worst_comes_first_and_all_of_it_is_json() -> None:
 def test_what_syncs_would_show_is_unknown_where_none_is_stored() -> None:
     said = [crafted("a", "alice", 0), crafted("b", "bob", 900, refers_to=["a"])]
     tally = verdict_of(said).tally
-    (silent,) = judged(tally, Expected(silent_ms=60_000)).findings
+    (silent,) = judged(tally, silent_ms=60_000).findings
     assert silent.detail.endswith("; it may read, as none of its syncs is stored")
     whys = {each.what: each.why for each in verdict_of(said).unknown}
     assert whys[SYNC_LAG].startswith("syncs of 0 of 2 senders are stored")

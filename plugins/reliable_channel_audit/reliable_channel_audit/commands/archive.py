@@ -1,24 +1,31 @@
 """`reliable-channel audit archive`, which writes the content of a Store into files."""
 
 import json
+from contextlib import aclosing
 from pathlib import Path
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final
 
 import typer
-from rich.progress import Progress
 
-from reliable_channel.spi import ExitCode, err, out, say
+from reliable_channel import run
+from reliable_channel.spi import ExitCode, out, say
 
 from ..databases import Row
-from .store_flags import Config, ContentTopic, Hours, Network, Source, start_of, store_arguments
+from ..store_audit.reading import stored_in
+from .store_flags import (
+    ChannelId,
+    Config,
+    ContentTopic,
+    Hours,
+    Network,
+    Source,
+    shown_count,
+    start_of,
+    store_arguments,
+)
 
 CHUNK: Final = 20_000
 """Number of messages that are written to the archive at once."""
-
-
-class Archived(NamedTuple):
-    read: int
-    added: int
 
 
 def register(app: typer.Typer) -> None:
@@ -37,15 +44,7 @@ def archive(
         ),
     ] = "parquet",
     network: Network = None,
-    channel_id: Annotated[
-        str | None,
-        typer.Option(
-            "--channel-id",
-            "--channel",
-            metavar="ID",
-            help="Id of the channel that uses the content topic.",
-        ),
-    ] = None,
+    channel_id: ChannelId = None,
     content_topic: ContentTopic = None,
     hours: Hours = None,
     config: Config = None,
@@ -59,8 +58,6 @@ def archive(
     in the archive are left out. The command may be repeated, also with several nodes or after an
     interruption.
     """
-    from reliable_channel import run
-
     given = store_arguments(
         source, config, network=network, channel_id=channel_id, content_topic=content_topic
     )
@@ -68,21 +65,13 @@ def archive(
     if done is None:
         raise typer.Exit(ExitCode.INTERRUPTED)
     if as_json:
-        out.print_json(json.dumps(done._asdict()))
+        out.print_json(json.dumps(done))
     else:
-        say(f"{done.added:,} messages added to {to}, of {done.read:,} read")
+        say(f"{done['added']:,} messages added to {to}, of {done['read']:,} read")
 
 
-async def _archived(given: dict[str, Any], start_ns: int, to: Path, form: str) -> Archived:
-    """Copy what is not there yet.
-
-    Raises:
-        ValueError: an unusable argument, or what the format needs is not installed.
-    """
-    from contextlib import aclosing
-
-    from ..store_audit.reading import source_of, stored_in
-
+async def _archived(given: dict[str, Any], start_ns: int, to: Path, form: str) -> dict[str, int]:
+    """Copy what is not there yet."""
     try:
         from ..archiving import open_archive
 
@@ -94,16 +83,15 @@ async def _archived(given: dict[str, Any], start_ns: int, to: Path, form: str) -
         ) from error
     read = added = 0
     waiting: list[Row] = []
-    with Progress(console=err, transient=True, disable=not err.is_terminal) as progress:
-        task = progress.add_task("reading", total=None)
-        async with aclosing(stored_in(source_of(given), given, start_ns)) as pages:
+    with shown_count() as show:
+        async with aclosing(stored_in(given, start_ns)) as pages:
             async for page in pages:
                 waiting += page
                 read += len(page)
-                progress.update(task, completed=read, description=f"reading {read:,}")
+                show(read)
                 if len(waiting) >= CHUNK:
                     added += kept.add(waiting)
                     waiting = []
     if waiting:
         added += kept.add(waiting)
-    return Archived(read, added)
+    return {"read": read, "added": added}

@@ -2,9 +2,9 @@
 groups."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.status import Status
@@ -12,12 +12,19 @@ from rich.status import Status
 from reliable_channel import printable
 from reliable_channel.spi import ExitCode, err, out, say, warn
 
+from ..group_reliability.runs import (
+    HEADINGS,
+    UNKNOWN,
+    Run,
+    by_scenario,
+    differences,
+    find_runs,
+    measure,
+    shown,
+    varied,
+)
 from .ingest import SettleMs
-from .plain_table import print_table
-
-if TYPE_CHECKING:
-    from ..group_reliability.figures import Figures
-    from ..group_reliability.runs import Run
+from .verdict_text import print_table
 
 
 def register(app: typer.Typer) -> None:
@@ -49,9 +56,6 @@ def compare(
     journals. A file `metadata.json` beside the logs names the scenario and its settings. The exit
     status is 5 if a run contains no messages.
     """
-    from ..group_reliability.runs import find_runs, measure
-    from ..group_reliability.tables import by_scenario, differences
-
     found = list(find_runs(logs))
     if difference and len(found) != 2:
         raise typer.BadParameter(
@@ -62,26 +66,37 @@ def compare(
         for name, files, metadata in found:
             status.update(f"reading {printable(name)}")
             runs.append(measure(name, files, metadata, settle_ms=settle_ms))
-    rows = by_scenario(runs)
+    together = by_scenario(runs)
     changes = differences(*runs) if len(runs) == 2 else []
     if as_json:
         values = {
             "scenarios": [
-                {"scenario": row.scenario, "implementation": row.implementation}
-                | {"figures": row.figures.values()}
-                for row in rows
+                {"scenario": run.scenario, "implementation": run.implementation}
+                | {"figures": run.figures.values()}
+                for run in together
             ],
             "runs": [run.to_dict() for run in runs],
-            "difference": [each._asdict() | {"change": each.change} for each in changes],
+            "difference": changes,
         }
         out.print_json(json.dumps(values), ensure_ascii=True)
     elif difference:
-        _difference(runs)
+        rows = [
+            (
+                each["figure"].removesuffix("_ms").replace("_", " "),
+                *(shown(each["figure"], each[which]) for which in ("first", "second")),
+                shown(each["figure"], each["change"], signed=True),
+            )
+            for each in changes
+        ]
+        print_table(("figure", *(run.name for run in runs), "change"), rows, labels=1)
     else:
-        labels = [(row.scenario, row.implementation) for row in rows]
-        _table(("scenario", "implementation"), labels, [row.figures for row in rows])
+        _table(
+            together, ("scenario", "implementation"), lambda run: (run.scenario, run.implementation)
+        )
         if len(runs) > 1:
-            _sweep(runs)
+            say("")
+            names = varied(runs)
+            _table(runs, ("run", *names), lambda run: (run.name, *map(run.settings.get, names)))
     for run in runs:
         for warning in run.warnings:
             warn(f"{run.name}: {warning}")
@@ -89,44 +104,12 @@ def compare(
     raise typer.Exit(ExitCode.DONE if measured else ExitCode.UNKNOWN)
 
 
-def _sweep(runs: "list[Run]") -> None:
-    """A row for each run, with the settings that differ."""
-    from ..group_reliability.tables import UNKNOWN, varied
-
-    names = varied(runs)
-    say("")
-    labels = [(run.name, *(run.settings.get(name, UNKNOWN) for name in names)) for run in runs]
-    _table(("run", *names), labels, [run.figures for run in runs])
-
-
-def _difference(runs: "list[Run]") -> None:
-    from ..group_reliability.tables import differences, shown
-
-    rows = [
-        (
-            each.figure.removesuffix("_ms").replace("_", " "),
-            shown(each.figure, each.first),
-            shown(each.figure, each.second),
-            _signed(shown(each.figure, each.change), each.change),
-        )
-        for each in differences(*runs)
-    ]
-    print_table(("figure", *(run.name for run in runs), "change"), rows, labels=1)
-
-
-def _signed(text: str, change: float | None) -> str:
-    if not change:
-        return "" if change is not None else text
-    return f"+{text}" if change > 0 else text
-
-
 def _table(
-    headings: tuple[str, ...], labels: Sequence[tuple[str, ...]], figures: "list[Figures]"
+    runs: list[Run], headings: tuple[str, ...], label: Callable[[Run], tuple[str | None, ...]]
 ) -> None:
-    from ..group_reliability.tables import HEADINGS, shown
-
-    rows = [
-        (*label, *(shown(name, each.values()[name]) for name in HEADINGS))
-        for label, each in zip(labels, figures, strict=True)
-    ]
+    rows = []
+    for run in runs:
+        values = run.figures.values()
+        labels = (each or UNKNOWN for each in label(run))
+        rows.append((*labels, *(shown(name, values[name]) for name in HEADINGS)))
     print_table((*headings, *HEADINGS.values()), rows, labels=len(headings))

@@ -1,6 +1,5 @@
 """`reliable-channel audit ingest`, which converts journals to lasting tables and judges them."""
 
-import json
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -8,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 from rich.status import Status
 
-from reliable_channel.spi import err, out, say
+from reliable_channel.spi import err
 
-from .verdict_text import exit_status, tell, tell_evidence
+from ..evidence import Evidence, evidence
+from .verdict_text import conclude
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from ..evidence import Evidence
     from ..tables.ingest import Ingested
     from ..tables.judging import Judged
 
@@ -72,20 +71,9 @@ def ingest(
         from ..tables.delta import write_delta_logs
 
         write_delta_logs(to)
-    if as_json:
-        values = {
-            "run_id": judged.run_id,
-            "added": done.added,
-            "known": done.known,
-            **json.loads(judged.verdict.to_json()),
-            "evidence": [each.to_dict() for each in shown],
-        }
-        out.print_json(json.dumps(values), ensure_ascii=True)
-    else:
-        tell(judged.verdict)
-        tell_evidence(shown)
-        say(f"run {judged.run_id}: {done.added:,} journals added to {to}, {done.known:,} known")
-    raise typer.Exit(exit_status(judged.verdict))
+    last = f"run {judged.run_id}: {done.added:,} journals added to {to}, {done.known:,} known"
+    counts = {"run_id": judged.run_id, "added": done.added, "known": done.known}
+    conclude(judged.verdict, shown, last, as_json=as_json, **counts)
 
 
 def judged_tables(
@@ -96,7 +84,7 @@ def judged_tables(
     is_report: bool = False,
     spark: "SparkSession | None" = None,
     partitions: int | None = None,
-) -> "tuple[Ingested, Judged, list[Evidence]]":
+) -> tuple["Ingested", "Judged", list[Evidence]]:
     """Add new journals to the tables, and return a verdict on all data. For a report, open journals
     are added too, and data of other journals is left out.
 
@@ -110,8 +98,6 @@ def judged_tables(
         raise ValueError(
             f"tables need {error.name}: pip install 'reliable-channel-audit[parquet]'"
         ) from error
-    from ..evidence import evidence
-
     with Status("reading", console=err) as status:
 
         def reading(what: str) -> None:
@@ -121,6 +107,4 @@ def judged_tables(
             paths, to, with_open=is_report, spark=spark, partitions=partitions, progress=reading
         )
         judged = judge(to, done.group, settle_ms=settle_ms, only_group=is_report, progress=reading)
-        found = judged.verdict
-        shown = evidence(judged.participants, found, paths) if found.findings else []
-    return done, judged, shown
+        return done, judged, evidence(judged.participants, judged.verdict, paths)

@@ -2,28 +2,26 @@
 journals."""
 
 import json
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from time import time_ns
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import typer
-from rich.progress import Progress
+from rich.status import Status
 
 from reliable_channel import printable
 from reliable_channel import run as run_program
 from reliable_channel.spi import ExitCode, err, out, say
 
+from ..check import check
+from ..evidence import SHORTEST_ID, evidence, lives_of, show
+from ..journals import group_of, journal_files
 from ..live_audit.alarms import PATIENCE_MS
 from .ingest import SettleMs, judged_tables
 from .spark_flags import MASTER_HELP, REMOTE_HELP, Conf, settings
-from .verdict_text import echo, exit_status, tell, tell_evidence
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from ..evidence import Evidence
-    from ..verdict import Verdict
+from .verdict_text import conclude, echo
 
 REPORT: Final = Path("report")
 """Default folder for the reports of a verdict."""
@@ -103,9 +101,6 @@ def journals(
             min=1, help="With --out: number of Spark tasks that read journals. Default: at most 64."
         ),
     ] = None,
-    spark_log: Annotated[
-        bool, typer.Option("--spark-log", help="With --out: print the whole log of Spark and Java.")
-    ] = False,
 ) -> None:
     """Check from journals whether a channel kept its promises, and print the verdict.
 
@@ -120,101 +115,48 @@ def journals(
     """
     if live:
         limits = {"settle_ms": settle_ms, "patience_ms": round(patience_s * 1000)}
-        _live(
-            paths,
-            report or REPORT,
-            limits,
-            every_s,
-            listen,
-            webhook,
-            as_json=as_json,
-        )
-        return
-    if message is not None:
-        raise typer.Exit(_explain(paths, message, as_json=as_json))
-    page = None
-    if report is None:
-        if (master, remote, conf, partitions) != (None,) * 4 or dag or spark_log:
+        _live(paths, report or REPORT, limits, every_s, listen, webhook, as_json=as_json)
+    elif message is not None:
+        _explain(paths, message, as_json=as_json)
+    elif report is None:
+        if (master, remote, conf, partitions, dag) != (None, None, None, None, False):
             raise typer.BadParameter(
                 "a flag of reports needs `--out`, the directory of the report", param_hint="--out"
             )
-        found, shown = _checked(paths, settle_ms)
+        with Status("reading", console=err):
+            found = check(paths, settle_ms=settle_ms)
+            group = group_of(journal_files(paths)).participants if found.findings else []
+        conclude(found, evidence(group, found, paths), "", as_json=as_json, report=None)
     else:
         spark = None
         if master or remote:
             from ..session import session
 
-            spark = session(master, remote=remote, settings=settings(conf), verbose=spark_log)
-        found, shown, page = _reported(paths, report, settle_ms, dag, spark, partitions)
-    if as_json:
-        values = json.loads(found.to_json()) | {"evidence": [each.to_dict() for each in shown]}
-        values["report"] = page and str(page.resolve())
-        out.print_json(json.dumps(values), ensure_ascii=True)
-    else:
-        tell(found)
-        tell_evidence(shown)
-        if page is not None:
-            out.print(f"report: {page.resolve().as_uri()}", soft_wrap=True, highlight=False)
-    raise typer.Exit(exit_status(found))
-
-
-def _checked(paths: list[Path], settle_ms: int | None) -> "tuple[Verdict, list[Evidence]]":
-    from ..check import check
-    from ..evidence import evidence
-    from ..journals import group_of, journal_files
-
-    with Progress(console=err, transient=True, disable=not err.is_terminal) as progress:
-        task = progress.add_task("reading", total=None)
-        verdict = check(
-            paths, settle_ms=settle_ms, progress=lambda participant: progress.advance(task)
+            spark = session(master, remote=remote, settings=settings(conf))
+        if not journal_files(paths, may_be_none=True):
+            conclude(check(paths), [], "", as_json=as_json, report=None)
+        _, judged, shown = judged_tables(
+            paths, report / "facts", settle_ms, is_report=True, spark=spark, partitions=partitions
         )
-    if not verdict.findings:
-        return verdict, []
-    group = group_of(journal_files(paths)).participants
-    return verdict, evidence(group, verdict, paths)
+        from ..report import write_report
+
+        page = write_report(
+            judged, report, paths=paths, evidence=shown, settle_ms=settle_ms, with_dag=dag
+        ).resolve()
+        if spark is not None:
+            spark.stop()
+        last = f"report: {page.as_uri()}"
+        conclude(judged.verdict, shown, last, as_json=as_json, report=str(page))
 
 
-def _reported(
-    paths: list[Path],
-    directory: Path,
-    settle_ms: int | None,
-    with_dag: bool,
-    spark: "SparkSession | None",
-    partitions: int | None,
-) -> "tuple[Verdict, list[Evidence], Path | None]":
-    """Judge by tables, which tasks of Spark make if there is one, and write the report."""
-    from ..journals import journal_files
-    from ..promises import reasons
-    from ..verdict import Verdict
-
-    if not journal_files(paths, may_be_none=True):
-        return Verdict(unknown=reasons({}, {}, ())), [], None
-    kept = directory / "facts"
-    _, judged, shown = judged_tables(
-        paths, kept, settle_ms, is_report=True, spark=spark, partitions=partitions
-    )
-    from ..report import write_report
-
-    page = write_report(
-        judged, directory, paths=paths, evidence=shown, settle_ms=settle_ms, with_dag=with_dag
-    )
-    if spark is not None:
-        spark.stop()
-    return judged.verdict, shown, page
-
-
-def _explain(paths: list[Path], message_id: str, *, as_json: bool) -> ExitCode:
+def _explain(paths: list[Path], message_id: str, *, as_json: bool) -> None:
     """Print the life of a message."""
-    from ..evidence import SHORTEST_ID, lives_of, show
-    from ..journals import group_of, journal_files
-
     if len(message_id) < SHORTEST_ID:
         raise typer.BadParameter(
             f"an id must have at least {SHORTEST_ID} characters (got {message_id!r})",
             param_hint="--message",
         )
-    group = group_of(journal_files(paths)).participants
-    lives = lives_of(group, {message_id})
+    lives = lives_of(group_of(journal_files(paths)).participants, {message_id})
     if as_json:
         steps = {each: [step._asdict() for step in life] for each, life in lives.items()}
         out.print_json(json.dumps(steps), ensure_ascii=True)
@@ -224,7 +166,7 @@ def _explain(paths: list[Path], message_id: str, *, as_json: bool) -> ExitCode:
             echo(f"  {show(step)}")
     if not lives:
         err.print(f"no journal has a message {printable(message_id)}", markup=False)
-    return ExitCode.DONE if lives else ExitCode.FAILED
+        raise typer.Exit(ExitCode.FAILED)
 
 
 def _live(
@@ -242,34 +184,27 @@ def _live(
     from ..live_audit.judge import LiveJudge
     from ..live_audit.reports import Reports
 
-    where = service.address(listen) if listen is not None else None
-    reports = Reports(directory)
-    judge = LiveJudge([path.resolve() for path in paths], reports, **limits)
     text = json.dumps if as_json else service.as_text
 
     def show(each: dict[str, Any]) -> None:
         say(printable(text(each)))
         out.file.flush()
 
-    run = partial(
-        service.run,
-        judge,
-        now_ms=lambda: time_ns() // 1_000_000,
-        show=show,
-        every_s=every_s,
-        listen=where,
-        webhook_url=webhook,
-    )
     metrics = f", metrics at http://{listen}/metrics" if listen is not None else ""
-    err.print(
-        f"following {paths[0]}{', …' if paths[1:] else ''}, reports in {directory}{metrics}; "
-        "stop with Ctrl-C",
-        markup=False,
-        highlight=False,
-        soft_wrap=True,
-    )
-    try:
-        run_program(run)
-    finally:
-        judge.close()
-        reports.close()
+    more = ", …" if paths[1:] else ""
+    where = service.address(listen) if listen is not None else None
+    with closing(Reports(directory)) as reports:
+        judge = LiveJudge([path.resolve() for path in paths], reports, **limits)
+        what = f"following {paths[0]}{more}, reports in {directory}{metrics}; stop with Ctrl-C"
+        err.print(what, markup=False, highlight=False, soft_wrap=True)
+        run_program(
+            partial(
+                service.run,
+                judge,
+                now_ms=lambda: time_ns() // 1_000_000,
+                show=show,
+                every_s=every_s,
+                listen=where,
+                webhook_url=webhook,
+            )
+        )

@@ -1,5 +1,6 @@
 """Options of commands that can run on Spark."""
 
+import re
 from typing import Annotated, Final
 
 import typer
@@ -20,13 +21,10 @@ def settings(given: list[str] | None) -> dict[str, str]:
     Raises:
         typer.BadParameter: one is no `spark.name=value`.
     """
-    found = {}
     for text in given or ():
-        name, equals, value = text.partition("=")
-        if not equals or not name.startswith("spark."):
+        if not re.fullmatch(r"spark\.[^=]*=.*", text, re.DOTALL):
             raise typer.BadParameter(
                 f"{text!r} is not a setting of Spark; write for example spark.executor.memory=4g",
                 param_hint="--conf",
             )
-        found[name] = value
-    return found
+    return {name: value for name, _, value in (text.partition("=") for text in given or ())}

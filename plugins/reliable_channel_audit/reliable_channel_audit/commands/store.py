@@ -1,21 +1,29 @@
 """`reliable-channel audit store`, which prints facts about a channel from a Store alone."""
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Final
 
 import typer
-from rich.progress import Progress
 
-from reliable_channel import printable
-from reliable_channel.spi import ExitCode, err, out, say
+from reliable_channel import printable, run
+from reliable_channel.spi import ExitCode, out, say
 
 from ..findings import SETTLE_MS
-from .plain_table import print_table
-from .store_flags import Config, ContentTopic, Hours, Network, Source, start_of, store_arguments
-
-if TYPE_CHECKING:
-    from ..store_audit.tally import ChannelTally
-    from ..store_audit.verdict import Expected, StoreVerdict
+from ..store_audit.reading import fill
+from ..store_audit.tally import ChannelTally, Sender, StoreTally
+from ..store_audit.verdict import MAX_PER_WINDOW, TROUBLES, StoreVerdict, judged
+from .store_flags import (
+    ChannelId,
+    Config,
+    ContentTopic,
+    Hours,
+    Network,
+    Source,
+    shown_count,
+    start_of,
+    store_arguments,
+)
+from .verdict_text import print_table
 
 UNKNOWN: Final = "unknown"
 MAX_SHOWN: Final = 20
@@ -31,10 +39,7 @@ def register(app: typer.Typer) -> None:
 def store(
     source: Source = None,
     network: Network = None,
-    channel_id: Annotated[
-        str | None,
-        typer.Option("--channel-id", "--channel", metavar="ID", help="Id of the channel."),
-    ] = None,
+    channel_id: ChannelId = None,
     content_topic: ContentTopic = None,
     encryption: Annotated[
         str | None, typer.Option(metavar="URL", help="Encryption of the payloads in the Store.")
@@ -49,7 +54,7 @@ def store(
     ] = None,
     max_messages: Annotated[
         int, typer.Option(min=1, help="Maximum number of messages of each sender in ten minutes.")
-    ] = 100,
+    ] = MAX_PER_WINDOW,
     config: Config = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all findings as JSON.")] = False,
 ) -> None:
@@ -58,10 +63,6 @@ def store(
     The command reports missing messages, and senders that are silent, lag behind, or send too much.
     The exit status is 1 if a problem is found, and 5 if Store has no SDS message.
     """
-    from reliable_channel import run
-
-    from ..store_audit.verdict import Expected
-
     given = store_arguments(
         source,
         config,
@@ -71,42 +72,21 @@ def store(
         encryption=encryption,
     )
     silent_ms = None if silent_minutes is None else int(silent_minutes * _MINUTE_MS)
-    expected = Expected(settle_ms, silent_ms, max_messages)
-    verdict = run(_audited, given, start_of(hours), expected)
-    if verdict is None:
-        raise typer.Exit(ExitCode.INTERRUPTED)
+    tally = StoreTally(settle_ms, given.get("channel_id"))
+    with shown_count() as show:
+        if run(fill, tally, given, start_of(hours), show) is None:
+            raise typer.Exit(ExitCode.INTERRUPTED)
+    verdict = judged(tally, silent_ms=silent_ms, max_per_window=max_messages)
     if as_json:
         out.print_json(json.dumps(verdict.to_dict()), ensure_ascii=True)
     else:
         _tell(verdict)
-    raise typer.Exit(_status(verdict))
-
-
-async def _audited(given: dict[str, Any], start_ns: int, expected: "Expected") -> "StoreVerdict":
-    """Read all and judge it."""
-    from contextlib import aclosing
-
-    from ..store_audit.reading import fill, source_of
-    from ..store_audit.tally import StoreTally
-    from ..store_audit.verdict import judged
-
-    source = source_of(given)
-    tally = StoreTally(expected.settle_ms, given.get("channel_id"))
-    with Progress(console=err, transient=True, disable=not err.is_terminal) as progress:
-        task = progress.add_task("reading", total=None)
-        async with aclosing(fill(tally, source, given, start_ns)) as counts:
-            async for count in counts:
-                progress.update(task, completed=count, description=f"reading {count:,}")
-    return judged(tally, expected)
-
-
-def _status(verdict: "StoreVerdict") -> ExitCode:
     if verdict.findings:
-        return ExitCode.FAILED
-    return ExitCode.DONE if verdict.tally.channels else ExitCode.UNKNOWN
+        raise typer.Exit(ExitCode.FAILED)
+    raise typer.Exit(ExitCode.DONE if verdict.tally.channels else ExitCode.UNKNOWN)
 
 
-def _tell(verdict: "StoreVerdict") -> None:
+def _tell(verdict: StoreVerdict) -> None:
     tally = verdict.tally
     say(f"{tally.messages:,} messages, {tally.total_bytes:,} bytes")
     for topic, count in tally.foreign.most_common(MAX_SHOWN):
@@ -121,7 +101,7 @@ def _tell(verdict: "StoreVerdict") -> None:
     _tell_findings(verdict)
 
 
-def _tell_channel(channel: "ChannelTally") -> None:
+def _tell_channel(channel: ChannelTally) -> None:
     older = sum(gap.may_be_older for gap in channel.gaps.values())
     say(f"channel {printable(channel.channel_id)}", style="bold")
     say(
@@ -130,45 +110,32 @@ def _tell_channel(channel: "ChannelTally") -> None:
         + (f", and {older:,} that may be older than this Store" if older else "")
         + f"; {channel.orphans:,} refer to what is absent"
     )
-    heads = (
-        "sender",
-        "messages",
-        "copies",
-        "syncs",
-        "bytes",
-        "filters lack",
-        "lag",
-        "nothing since",
-    )
-    rows = []
     senders = sorted(channel.senders.values(), key=lambda each: -each.total_bytes)
-    for sender in senders[:MAX_SHOWN]:
-        lacking = f"{sender.lacking:,} of {sender.tested:,}" if sender.tested else UNKNOWN
-        rows.append(
-            (
-                sender.sender_id,
-                f"{sender.contents:,}",
-                f"{sender.copies:,}",
-                f"{sender.syncs:,}",
-                f"{sender.total_bytes:,}",
-                lacking,
-                f"{sender.max_lag_ms / 1000:,.0f} s" if sender.tested else UNKNOWN,
-                f"{(channel.last_ms - sender.last_ms) / 1000:,.0f} s",
-            )
-        )
-    print_table(heads, rows, labels=1)
+    rows = [_shown(each, channel.last_ms) for each in senders[:MAX_SHOWN]]
+    print_table(tuple(rows[0]), (tuple(row.values()) for row in rows), labels=1)
     if len(senders) > MAX_SHOWN:
         say(f"… and {len(senders) - MAX_SHOWN:,} more")
 
 
-def _tell_findings(verdict: "StoreVerdict") -> None:
-    from ..store_audit.verdict import MEANINGS
+def _shown(sender: Sender, last_ms: int) -> dict[str, str]:
+    return {
+        "sender": sender.sender_id,
+        "messages": f"{sender.contents:,}",
+        "copies": f"{sender.copies:,}",
+        "syncs": f"{sender.syncs:,}",
+        "bytes": f"{sender.total_bytes:,}",
+        "filters lack": f"{sender.lacking:,} of {sender.tested:,}" if sender.tested else UNKNOWN,
+        "lag": f"{sender.max_lag_ms / 1000:,.0f} s" if sender.tested else UNKNOWN,
+        "nothing since": f"{(last_ms - sender.last_ms) / 1000:,.0f} s",
+    }
 
-    for trouble, meaning in MEANINGS.items():
-        found = [each for each in verdict.findings if each.trouble == trouble.value]
+
+def _tell_findings(verdict: StoreVerdict) -> None:
+    for trouble, meaning in TROUBLES.items():
+        found = [each for each in verdict.findings if each.trouble == trouble]
         if not found:
             continue
-        say(f"{trouble.value}: {len(found):,}; {meaning}", style="bold red")
+        say(f"{trouble}: {len(found):,}; {meaning}", style="bold red")
         for each in found[:MAX_SHOWN]:
             who = " ".join(filter(None, (each.message_id, each.sender_id)))
             say(f"  {printable(who)}: {printable(each.detail)}")

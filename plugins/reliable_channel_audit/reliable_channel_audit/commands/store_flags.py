@@ -1,12 +1,15 @@
 """Options of commands that read a Store."""
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
+from rich.status import Status
 
-from reliable_channel.spi import channel_settings
+from reliable_channel.spi import channel_settings, err
 
 from ..databases import FIRST_NS
 
@@ -23,6 +26,10 @@ Source = Annotated[
 ]
 Network = Annotated[
     str | None, typer.Option(metavar="NAME", help="Named network, whose nodes are queried.")
+]
+ChannelId = Annotated[
+    str | None,
+    typer.Option("--channel-id", "--channel", metavar="ID", help="Id of the channel."),
 ]
 ContentTopic = Annotated[
     str | None,
@@ -47,3 +54,10 @@ def store_arguments(
 def start_of(hours: float | None) -> int:
     """Return the first timestamp to read from a Store (ns)."""
     return FIRST_NS if hours is None else time.time_ns() - int(hours * _HOUR_NS)
+
+
+@contextmanager
+def shown_count() -> Iterator[Callable[[int], None]]:
+    """Show the number of messages that are read. The context gives a function that takes it."""
+    with Status("reading", console=err) as status:
+        yield lambda count: status.update(f"reading {count:,}")

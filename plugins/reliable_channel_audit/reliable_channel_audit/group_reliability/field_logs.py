@@ -13,11 +13,13 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
-from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from ..facts import Delivery
 from ..findings import SETTLE_MS
@@ -32,7 +34,15 @@ ENTERED: Final = "entered"
 RECEIVED: Final = "received"
 PEEKED_LINES: Final = 10_000
 """Number of lines that are read to find the node of a file."""
+_WAKU_LINES: Final = {
+    "received relay message": (RECEIVED, "receivedTime"),
+    "handling lightpush request": (ENTERED, "receivedTime"),
+    "sent relay message": (ENTERED, "sentTime"),
+    "publishWithConn": (ENTERED, "sentTime"),
+}
+"""Words of nwaku's lines about messages, with the kind of sighting and the field of its time."""
 _SIGNAL: Final = "Received valid message: "
+_PEER: Final = re.compile(rb"""my_peer_id"?\s*[=:]\s*"?([\w*.+-]+)""")
 
 
 class Sighting(NamedTuple):
@@ -100,8 +110,9 @@ class FieldLogs:
                 continue
             for each in seen:
                 node = _pod(fields) or (stem if alone else each.node) or stem
-                shard = _shard(node) if each.implementation == WAKU else ""
-                yield each._replace(node=node, group=shard)
+                # 10ksim names pods of nwaku `nodes-SHARD-INDEX`.
+                pod = re.fullmatch(r".*-(\d+)-\d+", node) if each.implementation == WAKU else None
+                yield each._replace(node=node, group=pod[1] if pod else "")
 
     def facts(self) -> Iterator[Life | Delivery]:
         """Yield each node as a participant that was there all the time, and what it had."""
@@ -116,87 +127,67 @@ class FieldLogs:
             _, sender = min(senders, default=(0, ""))
             if message in self._sent_us:
                 nodes[sender] = self._sent_us[message], False
+            group, message_id = message
             for node, (at_us, _) in nodes.items():
-                yield _delivery(message, node, sender, at_us)
-
-
-def _delivery(message: tuple[str, str], node: str, sender: str, at_us: int) -> Delivery:
-    group, message_id = message
-    own = message_id if node == sender else None
-    about = message_id, sender, 0, b"", at_us // 1000, own
-    return Delivery(group, node, 0, *about, None, None, None, 0)
+                own = message_id if node == sender else None
+                sent = message_id, sender, 0, b"", at_us // 1000, own
+                yield Delivery(group, node, 0, *sent, None, None, None, 0)
 
 
 def seen_in(text: str, fields: Mapping[str, Any]) -> Iterator[Sighting]:
-    """Yield the sighting that a line of a log contains. `fields` are the fields into which
+    """Yield the sightings that a line of a log contains. `fields` are the fields into which
     VictoriaLogs may have split the line.
 
     Raises:
         ValueError: the line has the words of a sighting, and not its fields.
     """
-    if "received relay message" in text:
-        yield _waku(text, fields, RECEIVED, "receivedTime")
-    elif "handling lightpush request" in text:
-        yield _waku(text, fields, ENTERED, "receivedTime")
-    elif "sent relay message" in text or "publishWithConn" in text:
-        yield _waku(text, fields, ENTERED, "sentTime")
-    elif _SIGNAL in text:
+    for words, (kind, time) in _WAKU_LINES.items():
+        if words in text:
+            at_us = int(_field(text, fields, time)) // 1000
+            node, message = _field(text, fields, "my_peer_id", ""), _field(text, fields, "msg_hash")
+            yield Sighting(node, message, at_us, kind, None, WAKU)
+            return
+    if _SIGNAL in text:
         yield from _signal(text, fields)
-
-
-def _waku(text: str, fields: Mapping[str, Any], kind: str, time: str) -> Sighting:
-    at_us = int(_field(text, fields, time)) // 1000
-    message = _field(text, fields, "msg_hash")
-    return Sighting(_field(text, fields, "my_peer_id", ""), message, at_us, kind, None, WAKU)
 
 
 def _signal(text: str, fields: Mapping[str, Any]) -> Iterator[Sighting]:
     """Messages of a signal `messages.new`; those that the node sent itself come back as well."""
     begin, _, value = text.partition(_SIGNAL)
-    if "'messages'" not in value and '"messages"' not in value:
+    if not re.search("""['"]messages['"]""", value):
         return
     signal = json.loads(value) if value.startswith('{"') else ast.literal_eval(value)
-    at_us = _time_us(fields.get("_time") or begin.split(" - ")[0].replace(",", "."))
+    at = datetime.fromisoformat(fields.get("_time") or begin.split(" - ")[0])
+    at_us = round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1_000_000)
     for message in (signal.get("event") or {}).get("messages") or ():
         sent_us = int(message["timestamp"]) * 1000
-        own = bool(message.get("outgoingStatus"))
-        kind = ENTERED if own else RECEIVED
+        kind = ENTERED if message.get("outgoingStatus") else RECEIVED
         yield Sighting("", message["id"], at_us, kind, sent_us, STATUS)
 
 
 def _field(text: str, fields: Mapping[str, Any], name: str, otherwise: str | None = None) -> str:
-    found = _pattern(name).search(text)
+    found = re.search(rf'\b{name}"?\s*[=:]\s*"?([\w*.+-]+)', text)
     value = found[1] if found else fields.get(name, otherwise)
     if value is None:
         raise ValueError(f"no {name}")
     return str(value)
 
 
-@cache
-def _pattern(name: str) -> re.Pattern[str]:
-    return re.compile(rf'\b{name}"?\s*[=:]\s*"?([\w*.+-]+)')
-
-
 def _unwrapped(line: bytes) -> tuple[str, Mapping[str, Any]]:
     """The text of a line, and the fields beside it where VictoriaLogs wrote it."""
     if b'"_msg"' in line:
-        try:
-            record = json.loads(line)
-        except ValueError:
-            record = None
-        if isinstance(record, dict) and isinstance(record.get("_msg"), str):
-            return record["_msg"], record
+        with suppress(ValueError):
+            record = msgspec.json.decode(line, type=dict[str, Any])
+            if isinstance(record.get("_msg"), str):
+                return record["_msg"], record
     return line.decode(errors="replace"), {}
 
 
 def _peers(path: Path) -> int:
     """How many nodes write in a file, as its beginning shows."""
-    peers = set()
-    for _, line in islice(numbered_texts(path), PEEKED_LINES):
-        if not isinstance(line, Line) and b"my_peer_id" in line:
-            found = _pattern("my_peer_id").search(line.decode(errors="replace"))
-            peers.add(found[1] if found else "")
-    return len(peers)
+    begin = (line for _, line in islice(numbered_texts(path), PEEKED_LINES))
+    found = (_PEER.search(line) for line in begin if not isinstance(line, Line))
+    return len({each[1] for each in found if each})
 
 
 def _pod(fields: Mapping[str, Any]) -> str:
@@ -207,16 +198,5 @@ def _pod(fields: Mapping[str, Any]) -> str:
     return str(fields.get("kubernetes.pod_name", ""))
 
 
-def _shard(node: str) -> str:
-    """The shard in the name of a pod, `nodes-SHARD-INDEX`, as 10ksim names them."""
-    found = re.fullmatch(r".*-(\d+)-\d+", node)
-    return found[1] if found else ""
-
-
 def _stem(path: Path) -> str:
     return re.sub(r"(\.(log|txt|json|jsonl|ndjson|gz|zst))+$", "", path.name)
-
-
-def _time_us(text: str) -> int:
-    at = datetime.fromisoformat(text)
-    return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1_000_000)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Final, Self
+from typing import Any, Final
 
 from ..clocks import clock_offsets, own_lags
 from ..facts import Delivery, Dispatch, Lag, Outcome, Repair, way_of
@@ -47,12 +47,12 @@ class Figures:
     """Number of repair requests of all participants. Each requested message counts each time."""
     responses: int = 0
 
-    def __iadd__(self, other: Self) -> Self:
+    def add(self, other: Figures) -> None:
+        """Add the figures of other runs."""
         longest = max(self.longest_hole, other.longest_hole)
         for each in fields(self):
             setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
         self.longest_hole = longest
-        return self
 
     @property
     def expected(self) -> int:
@@ -64,7 +64,14 @@ class Figures:
         delivered, ways = len(self.delays_ms), self.ways
         latencies = zip(LEVELS, levels(sorted(self.delays_ms)), strict=True)
         missing_for = levels(sorted(self.missing_ms), (0.5, 0.99))
-        told = bool(ways)
+        repairs = {
+            "repaired": ways.total() - ways["live"] - ways["unknown"],
+            "from_store": ways["store"],
+            "by_retransmission": ways["retransmission"],
+            "by_repair": ways["repair"],
+            "repair_requests": self.requests,
+            "repair_responses": self.responses,
+        }
         return {
             "runs": self.runs,
             "participants": self.participants,
@@ -78,12 +85,7 @@ class Figures:
             "longest_hole_messages": self.longest_hole,
             "missing_at_the_end": self.lost_at_the_end,
             **{f"latency_{name}": value for name, value in latencies},
-            "repaired": ways.total() - ways["live"] - ways["unknown"] if told else None,
-            "from_store": ways["store"] if told else None,
-            "by_retransmission": ways["retransmission"] if told else None,
-            "by_repair": ways["repair"] if told else None,
-            "repair_requests": self.requests if told else None,
-            "repair_responses": self.responses if told else None,
+            **(repairs if ways else dict.fromkeys(repairs)),
             "missing_for_p50_ms": missing_for[0],
             "missing_for_p99_ms": missing_for[1],
         }
@@ -98,7 +100,8 @@ def figures_of(facts: Mapping[type, list[Any]], settle_ms: int | None) -> tuple[
     lives: list[Life] = facts[Life]
     offsets = clock_offsets(own_lags(facts[Lag], facts[Dispatch]), lives)
     context = Context(lives, offsets, facts[Gap], facts[HeardSender], settle_ms)
-    unknown = dict(_unknown(context))
+    every = sorted({life[:2] for life in lives})
+    unknown = {whose: why for whose in every if (why := _why_not(context, whose))}
     context.lives = [life for life in lives if life[:2] not in unknown]
     deliveries = [
         each
@@ -111,22 +114,38 @@ def figures_of(facts: Mapping[type, list[Any]], settle_ms: int | None) -> tuple[
     compared = Compared()
     undelivered(context, holders, facts[Outcome], {}, compared)
     there = {life[:2] for life in context.lives}
-    figures = Figures(
-        participants=len(there),
-        messages=len(holders),
-        lost=len(compared.findings),
-        on_the_way=compared.on_the_way,
-        requests=sum(each.requests for each in facts[Repair]),
-        responses=sum(each.responses for each in facts[Repair]),
-    )
     accepted_ms = accepted(deliveries, context.ahead_ms)
     others = [
         each
         for each in deliveries
         if each.first_segment_id is None and each.participant_id != each.sender_id
     ]
-    _add_deliveries(figures, others, accepted_ms, context, facts[Dispatch])
-    _add_holes(figures, compared.findings, others, accepted_ms)
+    holes, lost_at_the_end = _holes(compared.findings, others, accepted_ms)
+    kinds = {(each.channel_id, each.message_hash): each.kind for each in facts[Dispatch]}
+    figures = Figures(
+        participants=len(there),
+        messages=len(holders),
+        lost=len(compared.findings),
+        on_the_way=compared.on_the_way,
+        holes=len(holes),
+        longest_hole=max(holes, default=0),
+        lost_at_the_end=lost_at_the_end,
+        delays_ms=[
+            each.at_ms - context.ahead_ms[each[:2]] - accepted_ms[each.channel_id, each.message_id]
+            for each in others
+        ],
+        missing_ms=[
+            each.at_ms - each.missing_since_ms
+            for each in others
+            if each.missing_since_ms is not None
+        ],
+        ways=Counter(
+            way_of(each.source, kinds.get((each.channel_id, each.message_hash or b"")))
+            for each in (others if kinds else ())
+        ),
+        requests=sum(each.requests for each in facts[Repair]),
+        responses=sum(each.responses for each in facts[Repair]),
+    )
     warnings = [f"{whose[1]} is left out: {why}" for whose, why in unknown.items()]
     if not figures.expected:
         warnings.append("nothing was measured: no message was due at a second participant")
@@ -135,50 +154,27 @@ def figures_of(facts: Mapping[type, list[Any]], settle_ms: int | None) -> tuple[
     return figures, warnings
 
 
-def _unknown(context: Context) -> Iterator[tuple[Whose, str]]:
-    """Participants that are left out, with the reason."""
-    for whose in sorted({life[:2] for life in context.lives}):
-        gap = context.gap(whose, *ALWAYS_MS)
-        if why := context.unknown_clock(whose) or (gap and gap.why):
-            yield whose, why
+def _why_not(context: Context, whose: Whose) -> str:
+    """Why a participant is left out."""
+    gap = context.gap(whose, *ALWAYS_MS)
+    return context.unknown_clock(whose) or (gap.why if gap else "")
 
 
-def _add_deliveries(
-    figures: Figures,
-    others: Iterable[Delivery],
-    accepted_ms: Mapping[MessageKey, int],
-    context: Context,
-    dispatches: Iterable[Dispatch],
-) -> None:
-    """Count deliveries to others than the sender."""
-    kinds = {(each.channel_id, each.message_hash): each.kind for each in dispatches}
-    for each in others:
-        at_ms = each.at_ms - context.ahead_ms[each[:2]]
-        figures.delays_ms.append(at_ms - accepted_ms[each.channel_id, each.message_id])
-        if each.missing_since_ms is not None:
-            figures.missing_ms.append(each.at_ms - each.missing_since_ms)
-        if kinds:
-            kind = kinds.get((each.channel_id, each.message_hash or b""))
-            figures.ways[way_of(each.source, kind)] += 1
-
-
-def _add_holes(
-    figures: Figures,
-    lost: Iterable[Finding],
-    others: Iterable[Delivery],
-    accepted_ms: Mapping[MessageKey, int],
-) -> None:
-    """Count as one hole what a participant lacks between two messages that it has."""
+def _holes(
+    lost: Iterable[Finding], others: Iterable[Delivery], accepted_ms: Mapping[MessageKey, int]
+) -> tuple[list[int], int]:
+    """The sizes of holes, each of messages that a participant lacks between two that it has, and
+    how many messages are lost at the end."""
     missed: defaultdict[tuple[str, str, int], list[int]] = defaultdict(list)
     for finding in lost:
         missed[finding[1:4]].append(accepted_ms[finding.channel_id, finding.message_id])
     had: defaultdict[tuple[str, str, int], list[int]] = defaultdict(list)
     for each in others:
-        if each[:3] in missed:
-            had[each[:3]].append(accepted_ms[each.channel_id, each.message_id])
+        had[each[:3]].append(accepted_ms[each.channel_id, each.message_id])
+    found, at_the_end = list[int](), 0
     for life, times_ms in missed.items():
         before = sorted(had[life])
         holes = Counter(bisect(before, at_ms) for at_ms in times_ms)
-        figures.lost_at_the_end += holes.pop(len(before), 0)
-        figures.holes += len(holes)
-        figures.longest_hole = max(figures.longest_hole, *holes.values(), 0)
+        at_the_end += holes.pop(len(before), 0)
+        found += holes.values()
+    return found, at_the_end

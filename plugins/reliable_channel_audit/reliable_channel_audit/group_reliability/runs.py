@@ -1,16 +1,20 @@
-"""Runs of groups on disk, with their files, descriptions and figures."""
+"""Runs of groups on disk, with their files, descriptions and figures, and tables of runs."""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
+from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from ..facts import facts_of
-from ..journals import PACKED, Participant, group_of, options_of
+from ..journals import PACKED, group_of, options_of
+from ..rates import duration, percent
 from .field_logs import WAKU, FieldLogs
 from .figures import USED, Figures, figures_of
 
@@ -21,9 +25,23 @@ NOT_OF_NODES: Final = frozenset({METADATA, "events.log", "out.log"})
 _KINDS: Final = (".log", ".txt", ".json", ".jsonl", ".ndjson", ".journal")
 JOURNALS: Final = "reliable-channel"
 
+UNKNOWN: Final = "-"
+HEADINGS: Final = {
+    "participants": "participants",
+    "messages": "messages",
+    "delivery_rate": "delivered",
+    "missing": "missing",
+    "holes": "holes",
+    "latency_p50_ms": "p50",
+    "latency_p99_ms": "p99",
+    "latency_max_ms": "max",
+    "repaired": "repaired",
+}
+"""Figures that a table shows, with their headings. `Figures.values` contains all figures of a
+run."""
 
-@dataclass(slots=True)
-class Run:
+
+class Run(NamedTuple):
     name: str
     scenario: str
     implementation: str
@@ -32,15 +50,8 @@ class Run:
     warnings: list[str]
     """Reasons why figures of the run may be unreliable."""
 
-    def to_dict(self) -> dict[str, object]:
-        return {
-            "run": self.name,
-            "scenario": self.scenario,
-            "implementation": self.implementation,
-            "settings": self.settings,
-            "figures": self.figures.values(),
-            "warnings": self.warnings,
-        }
+    def to_dict(self) -> dict[str, Any]:
+        return self._asdict() | {"figures": self.figures.values()}
 
 
 def find_runs(paths: Iterable[Path]) -> Iterator[tuple[str, list[Path], dict[str, Any]]]:
@@ -69,29 +80,79 @@ def measure(
 ) -> Run:
     """Return the figures of a run, from the logs in its files."""
     group, others, _ = group_of(files)
-    options = _flat(metadata.get("params"))
-    facts = _read_journals(group, settle_ms)
     logs = FieldLogs()
     for path in others if not group else ():
         logs.read(path)
     logs.nodes |= {*_expected_nodes(logs, metadata)}
-    for fact in logs.facts():
-        facts[type(fact)].append(fact)
+    facts: defaultdict[type, list[Any]] = defaultdict(list)
+    of_journals = (fact for each in group for fact in facts_of(each, settle_ms=settle_ms))
+    for fact in chain(of_journals, logs.facts()):
+        if type(fact) in USED:
+            facts[type(fact)].append(fact)
     figures, warnings = figures_of(facts, settle_ms)
     if logs.unreadable:
         warnings.append(f"{logs.unreadable} lines could not be read")
+    options = options_of(group)[1] | dict(_flat(metadata.get("params")))
     wanted = options.get("num_messages", "")
     if wanted.isdecimal() and figures.messages < int(wanted):
         warnings.append(
             f"{wanted} messages were to be sent, and {figures.messages} are in the logs"
         )
-    found = [JOURNALS] if group else sorted(logs.implementations)
-    options = options_of(group)[1] | options
     experiment = metadata.get("experiment")
     experiment = experiment if isinstance(experiment, dict) else {}
-    scenario = metadata.get("scenario") or experiment.get("name") or experiment.get("class")
-    implementation = _implementation(metadata, options, found)
-    return Run(name, str(scenario or name), implementation, options, figures, warnings)
+    scenario = metadata.get("scenario") or experiment.get("name") or experiment.get("class") or name
+    image = ":".join(options[each] for each in ("image_repo", "image_tag") if each in options)
+    found = " + ".join([JOURNALS] if group else sorted(logs.implementations))
+    implementation = metadata.get("implementation") or image or found or "unknown"
+    return Run(name, str(scenario), str(implementation), options, figures, warnings)
+
+
+def by_scenario(runs: Iterable[Run]) -> list[Run]:
+    """Return the runs of each scenario and implementation as one run, with their figures added up.
+    They keep the order of scenarios, with implementations of a scenario together."""
+    together: dict[str, dict[str, Run]] = {}
+    for run in runs:
+        of_scenario = together.setdefault(run.scenario, {})
+        if (known := of_scenario.get(run.implementation)) is None:
+            of_scenario[run.implementation] = deepcopy(run)
+        else:
+            known.figures.add(run.figures)
+    return [each[name] for each in together.values() for name in sorted(each)]
+
+
+def varied(runs: Sequence[Run]) -> list[str]:
+    """Return the names of the settings that differ between runs."""
+    names = dict.fromkeys(name for run in runs for name in run.settings)
+    return [name for name in names if len({run.settings.get(name) for run in runs}) > 1]
+
+
+def differences(first: Run, second: Run) -> list[dict[str, Any]]:
+    """Return the values of every figure in two runs, with the change. A value that is unknown is
+    None."""
+    one, other = first.figures.values(), second.figures.values()
+    return [
+        {
+            "figure": name,
+            "first": was,
+            "second": now,
+            "change": None if was is None or now is None else now - was,
+        }
+        for (name, was), now in zip(one.items(), other.values(), strict=True)
+    ]
+
+
+def shown(name: str, value: float | int | None, *, signed: bool = False) -> str:
+    """Return a figure as text, with its unit, or with a dash if it is unknown. A `signed` figure of
+    0 is empty."""
+    if value is None:
+        return UNKNOWN
+    if signed and value >= 0:
+        return f"+{shown(name, value)}" if value else ""
+    if name.endswith("_rate"):
+        return percent(value)
+    if name.endswith("_ms"):
+        return "-" * (value < 0) + duration(abs(value))
+    return f"{value:.2f}" if isinstance(value, float) else f"{value:,}"
 
 
 def _runs_in(path: Path) -> Iterator[tuple[str, list[Path], dict[str, Any]]]:
@@ -120,23 +181,9 @@ def _is_log(path: Path) -> bool:
 
 def _metadata(path: Path) -> dict[str, Any]:
     try:
-        values = json.loads(path.read_bytes())
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
     except ValueError as error:
-        raise ValueError(f"{path} is not JSON: {error}") from None
-    if not isinstance(values, dict):
-        raise ValueError(f"{path} must be a JSON object")
-    return values
-
-
-def _read_journals(
-    group: Iterable[Participant], settle_ms: int | None
-) -> defaultdict[type, list[Any]]:
-    facts: defaultdict[type, list[Any]] = defaultdict(list)
-    for participant in group:
-        for fact in facts_of(participant, settle_ms=settle_ms):
-            if type(fact) in USED:
-                facts[type(fact)].append(fact)
-    return facts
+        raise ValueError(f"{path} must be a JSON object: {error}") from None
 
 
 def _expected_nodes(logs: FieldLogs, metadata: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -152,25 +199,10 @@ def _expected_nodes(logs: FieldLogs, metadata: Mapping[str, Any]) -> Iterator[tu
             yield from ((shard if shard.isdigit() else "", pod) for pod in pods - known)
 
 
-def _implementation(
-    metadata: Mapping[str, Any], options: Mapping[str, str], found: list[str]
-) -> str:
-    named = metadata.get("implementation")
-    if named:
-        return str(named)
-    if "image_repo" in options:
-        return ":".join(filter(None, (options["image_repo"], options.get("image_tag"))))
-    return " + ".join(found) or "unknown"
-
-
-def _flat(values: object, prefix: str = "") -> dict[str, str]:
+def _flat(values: object, prefix: str = "") -> Iterator[tuple[str, str]]:
     """Settings by name, those in others as `outer.inner`."""
-    if not isinstance(values, dict):
-        return {}
-    found: dict[str, str] = {}
-    for name, value in values.items():
+    for name, value in values.items() if isinstance(values, dict) else ():
         if isinstance(value, dict):
-            found |= _flat(value, f"{prefix}{name}.")
+            yield from _flat(value, f"{prefix}{name}.")
         else:
-            found[f"{prefix}{name}"] = value if isinstance(value, str) else json.dumps(value)
-    return found
+            yield f"{prefix}{name}", value if isinstance(value, str) else json.dumps(value)

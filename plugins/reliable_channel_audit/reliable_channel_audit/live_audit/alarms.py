@@ -11,19 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from ..lines import CLOSED, OPENED, Line
+from ..lines import CLOSED, LOGGED, OPENED, Line
 
 PATIENCE_MS: Final = 300_000
 """Maximum time without an acknowledgement, a missing message, or a new journal line before an
 alarm."""
-WATCHED: Final = (
-    "message_logged",
-    "message_acknowledged",
-    "delivery_failed",
-    "send_failed",
-    "message_missing",
-    "message_lost",
-)
 KEEP_MS: Final = 86_400_000
 """Time for which an open message is watched after it was accepted or first missing."""
 MAX_OPEN: Final = 10_000
@@ -34,6 +26,15 @@ MOST_OPEN: Final = 200_000
 UNACKNOWLEDGED: Final = "unacknowledged"
 MISSING: Final = "missing"
 SILENT: Final = "silent"
+_SETTLES: Final = {
+    "message_logged": ("recovered", MISSING),
+    "message_lost": ("lost", MISSING),
+    "message_acknowledged": ("acknowledged", UNACKNOWLEDGED),
+    "delivery_failed": ("failed", UNACKNOWLEDGED),
+    "send_failed": ("failed", UNACKNOWLEDGED),
+}
+"""Kind of the notice for each event that closes an open message, and kind of that message."""
+WATCHED: Final = (*_SETTLES, "message_missing")
 Key = tuple[str, str, str]
 """Channel, participant and kind of an alarm."""
 WatchedLine = tuple[int, str, str | None, str | None, Iterable[str] | None]
@@ -73,10 +74,19 @@ class Watch:
     def take(self, lines: Iterable[WatchedLine], now_ms: int) -> Iterator[Notice]:
         """Process new lines of a participant. For each message that the lines close, `take` yields
         a notice."""
-        for line in lines:
-            if line[0] > self.newest_ms:
-                self.newest_ms, self.read_ms = line[0], now_ms
-            yield from self._line(*line)
+        for at_ms, event, message_id, first_segment_id, message_ids in lines:
+            if at_ms > self.newest_ms:
+                self.newest_ms, self.read_ms = at_ms, now_ms
+            one = self.open.get(message_id or "")
+            what, kind = _SETTLES.get(event, ("", ""))
+            if event == "message_missing":
+                for missing_id in message_ids or ():
+                    self.open.setdefault(missing_id, Open(MISSING, at_ms))
+            elif event == LOGGED and message_id and first_segment_id == message_id:
+                self.open[message_id] = Open(UNACKNOWLEDGED, at_ms)
+            elif message_id and one is not None and one.kind == kind:
+                del self.open[message_id]
+                yield Notice(what, message_id, at_ms, at_ms - one.since_ms)
         while len(self.open) > self.max_open:
             yield self._forgotten(next(iter(self.open)), self.newest_ms)
 
@@ -105,36 +115,6 @@ class Watch:
     def _forgotten(self, message_id: str, at_ms: int) -> Notice:
         since_ms = self.open.pop(message_id).since_ms
         return Notice("forgotten", message_id, at_ms, at_ms - since_ms)
-
-    def _line(
-        self,
-        at_ms: int,
-        event: str,
-        message_id: str | None,
-        first_segment_id: str | None,
-        message_ids: Iterable[str] | None,
-    ) -> Iterator[Notice]:
-        message_id = message_id or ""
-        match event:
-            case "message_logged" if first_segment_id == message_id:
-                self.open[message_id] = Open(UNACKNOWLEDGED, at_ms)
-            case "message_logged":
-                yield from self._settled("recovered", MISSING, message_id, at_ms)
-            case "message_lost":
-                yield from self._settled("lost", MISSING, message_id, at_ms)
-            case "message_acknowledged":
-                yield from self._settled("acknowledged", UNACKNOWLEDGED, message_id, at_ms)
-            case "delivery_failed" | "send_failed":
-                yield from self._settled("failed", UNACKNOWLEDGED, message_id, at_ms)
-            case "message_missing":
-                for missing_id in message_ids or ():
-                    self.open.setdefault(missing_id, Open(MISSING, at_ms))
-
-    def _settled(self, what: str, kind: str, message_id: str, at_ms: int) -> Iterator[Notice]:
-        one = self.open.get(message_id)
-        if one is not None and one.kind == kind:
-            del self.open[message_id]
-            yield Notice(what, message_id, at_ms, at_ms - one.since_ms)
 
 
 @dataclass(slots=True)

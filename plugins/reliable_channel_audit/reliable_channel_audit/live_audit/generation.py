@@ -19,11 +19,10 @@ from reliable_channel.spi import Message
 
 from ..check import judge
 from ..clocks import own_lags
-from ..facts import Dispatch, Gathering, Lag, Outcome
-from ..findings import SETTLE_MS, Finding
+from ..facts import Dispatch, Gathering, Lag
+from ..findings import SETTLE_MS
 from ..journals import Noted, settings
 from ..lines import LOGGED, OPENED, Line
-from ..log_order import Landed
 from ..verdict import Verdict
 
 CARRIED: Final = 2_000
@@ -31,7 +30,6 @@ CARRIED: Final = 2_000
 200."""
 LINES_A_MESSAGE: Final = 20
 """Number of lines that count as one message, so that quiet channels also get new generations."""
-_KEPT: Final = (Dispatch, Finding, Outcome)
 Whose = tuple[str, str, int]
 """Channel, participant and number of the log that a journal line belongs to."""
 
@@ -71,7 +69,8 @@ class Generation:
         """Process a line of a participant, with the message in the line."""
         self._lines += 1
         self._verdict = None
-        self._ids.update(_about(noted.line, message))
+        ids = {noted.line.message_id, *(noted.line.message_ids or ())}
+        self._ids.update(filter(None, ids | ({message.message_id} if message else set())))
         life = self._lives.get(whose)
         if life is None:
             life = self._lives[whose] = _Life(whose, self._settle_ms)
@@ -104,15 +103,13 @@ class Generation:
     def next(self) -> Generation:
         """Return the next generation, which begins with the present state."""
         after = Generation(self._settle_ms)
-        after._older = self._ids | {each for each in self._older if each in self._ids}
+        after._older = set(self._ids)
         self.verdict()
         after._earlier_lags, after.ahead_ms = self._lags, self.ahead_ms
-        newest: dict[tuple[str, str], int] = {}
-        for whose in self._lives:
-            newest[whose[:2]] = max(whose[2], newest.get(whose[:2], 0))
         cuts = self._cuts()
-        for whose, life in self._lives.items():
-            if newest[whose[:2]] == whose[2] and life.gathering.replay.has_begun:
+        newest = {whose[:2]: whose for whose in sorted(self._lives)}
+        for whose in newest.values():
+            if (life := self._lives[whose]).gathering.replay.has_begun:
                 own = after._lives[whose] = _Life(whose, self._settle_ms)
                 after._keep(own.begin(life, cuts[whose[0]]))
         return after
@@ -128,8 +125,7 @@ class Generation:
 
     def _keep(self, facts: Iterable[object]) -> None:
         for fact in facts:
-            if isinstance(fact, _KEPT):
-                self._facts[type(fact)].append(fact)
+            self._facts[type(fact)].append(fact)
 
 
 class _Life:
@@ -138,7 +134,6 @@ class _Life:
     def __init__(self, whose: Whose, settle_ms: int | None) -> None:
         self.gathering = Gathering(whose, settle_ms=settle_ms)
         self.opened: Line | None = None
-        self._path = ""
         self._at_ms = 0
         self._dropped = 0
         """Entries of the participant's log below those that went along."""
@@ -149,15 +144,14 @@ class _Life:
         log = before.gathering.replay.log
         along = [each for each in log if each.key > cut]
         self._cut, self._dropped = cut, before._dropped + len(log) - len(along)
-        self.opened, self._path, self._at_ms = before.opened, before._path, before._at_ms
+        self.opened, self._at_ms = before.opened, before._at_ms
         header = settings(before.opened) if before.opened is not None else {}
         header |= {"wanted_from_ms": None, "log_length": len(along), "at_ms": self._at_ms}
-        opened = Line(
-            OPENED, self._at_ms, sender_id=str(header.get("sender_id")), record=json.dumps(header)
-        )
-        yield from self.gathering.add(Noted(self._path, 0, 0, opened), None)
-        for each in along:
-            yield from self.gathering.add(Noted(self._path, 0, 0, self._restored(each)), None)
+        sender_id = str(header.get("sender_id"))
+        opened = Line(OPENED, self._at_ms, sender_id=sender_id, record=json.dumps(header))
+        restored = Line(LOGGED, self._at_ms, outcome="restored")
+        for line in (opened, *(restored._replace(**each._asdict()) for each in along)):
+            yield from self.gathering.add(Noted("", 0, 0, line), None)
 
     def adapted(self, line: Line, older: set[str]) -> Line | None:
         """The line with positions as they count here; None where it is about what did not go
@@ -165,7 +159,12 @@ class _Life:
         self._at_ms = max(self._at_ms, line.at_ms or 0)
         if line.event == OPENED:
             self.opened = line
-            return self._adapted_opened(line)
+            header, known = settings(line), len(self.gathering.replay.log)
+            length = header.get("log_length")
+            if self._dropped and isinstance(length, int):  # most of which did not go along
+                self._dropped = max(0, length - known)
+                header["log_length"] = min(length, known)
+                return line._replace(record=json.dumps(header))
         if line.event != LOGGED:
             return line
         if (line.lamport_timestamp or 0, line.message_id or "") > self._cut:
@@ -173,34 +172,3 @@ class _Life:
         older.add(line.message_id or "")
         self._dropped += line.outcome != "restored"
         return None
-
-    def _adapted_opened(self, line: Line) -> Line:
-        """A session begins: its log is of so many entries, most of which did not go along."""
-        header = settings(line)
-        length, known = header.get("log_length"), len(self.gathering.replay.log)
-        if not self._dropped or not isinstance(length, int):
-            return line
-        self._dropped = max(0, length - known)
-        header["log_length"] = min(length, known)
-        return line._replace(record=json.dumps(header))
-
-    def _restored(self, entry: Landed) -> Line:
-        return Line(
-            LOGGED,
-            self._at_ms,
-            entry.message_id,
-            entry.sender_id,
-            outcome="restored",
-            lamport_timestamp=entry.lamport_timestamp,
-            position=0,
-            evicted=0,
-            content_sha256=entry.content_sha256,
-        )
-
-
-def _about(line: Line, message: Message | None) -> Iterator[str]:
-    if message is not None:
-        yield message.message_id
-    if line.message_id is not None:
-        yield line.message_id
-    yield from line.message_ids or ()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
+from itertools import chain, groupby
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Final
@@ -11,23 +13,13 @@ from zlib import crc32
 
 from ..facts import message_in
 from ..findings import SETTLE_MS
-from ..journals import (
-    PACKED,
-    Lives,
-    Noted,
-    Reading,
-    family_of,
-    group_of,
-    journal_files,
-    numbered_texts,
-    settings,
-)
-from ..lines import CLOSED, CONTINUED, OPENED, SET_ASIDE, Line
+from ..journals import Group, Lives, Noted, Reading, group_of, journal_files, settings
+from ..lines import CONTINUED, OPENED, SET_ASIDE
 from ..verdict import Verdict
 from .alarms import PATIENCE_MS, Followed, alarms
+from .following import Offset, Stretch, journals_in, lines_of, read_to, stretches
 from .generation import LINES_A_MESSAGE, Generation, Whose
 from .reports import Reports, identity
-from .tail import Tail
 
 WINDOW: Final = 10_000
 """Number of messages in a generation, after which the next generation begins. At most two
@@ -38,46 +30,25 @@ one participant count as two logs, which keep their numbers after a restart."""
 
 
 class GrowingJournal:
-    """Journal that grows, together with its earlier parts."""
+    """Journal that grows, with the numbers of its logs."""
 
-    def __init__(self, whose: tuple[str, str], family: str, paths: Iterable[Path]) -> None:
-        self.whose = whose
+    def __init__(self, family: str, whose: tuple[str, str]) -> None:
+        self._family, self._whose = family, whose
         place = str(Path(family).resolve()).encode()
         self._first_life = crc32(place) * LIVES_OF_A_JOURNAL
-        self.is_closed = False
-        self._old = list(paths)
-        self._tail: Tail | None = None
-        if self._old and self._old[-1].suffix not in PACKED:
-            self._tail = Tail(self._old.pop())
         self._reading = Reading(*whose)
         self._lives = Lives()
         self._last_ms = 0
 
-    def new(self) -> Iterator[tuple[int, Whose, Noted]]:
-        """Yield the new lines of the journal, each with a time that never decreases."""
-        for path, number, text in self._texts():
-            line = self._reading.line(text)
+    def new(self, stretches: Iterable[Stretch]) -> Iterator[tuple[int, Whose, Noted]]:
+        """Yield the lines of new stretches, each with a time that never decreases."""
+        for line in chain.from_iterable(lines_of(each, self._reading.line) for each in stretches):
             if line.event == OPENED and self._last_ms and "follows" in settings(line):
                 line = line._replace(event=CONTINUED)  # the next part of this journal
-            noted = self._lives.noted(str(path), number, line)
+            noted = self._lives.noted(self._family, 0, line)
             if line.event != SET_ASIDE:
                 self._last_ms = max(self._last_ms, line.at_ms or 0)
-                self.is_closed = line.event == CLOSED
-            yield self._last_ms, (*self.whose, self._first_life + noted.life), noted
-
-    def close(self) -> None:
-        """Close the file of the journal."""
-        if self._tail is not None:
-            self._tail.close()
-
-    def _texts(self) -> Iterator[tuple[Path, int, bytes | Line]]:
-        while self._old:
-            path = self._old.pop(0)
-            for number, text in numbered_texts(path):
-                yield path, number, text
-        if self._tail is not None:
-            for text in self._tail.lines():
-                yield self._tail.path, self._tail.number, text
+            yield self._last_ms, (*self._whose, self._first_life + noted.life), noted
 
 
 class LiveJudge:
@@ -99,9 +70,9 @@ class LiveJudge:
         self._paths = paths
         self.reports = reports
         self._settle_ms, self._patience_ms, self._window = settle_ms, patience_ms, window
-        self._journals: dict[str, GrowingJournal] = {}
-        self._copies: set[str] = set()
-        """Journals whose lines stand in others, too."""
+        self._journals: dict[str, GrowingJournal | None] = {}
+        """By path; None for journals whose lines stand in others, too."""
+        self._read_to: Offset = {}
         self._generations = [Generation(settle_ms)]
         self._retires_ms = 0
         self._since_ms: dict[str, int] = {}
@@ -117,10 +88,8 @@ class LiveJudge:
 
     def step(self, now_ms: int) -> list[dict[str, Any]]:
         """Read and judge new lines, and return the new reports."""
-        self._look_for_journals()
-        news = [journal.new() for journal in self._journals.values()]
         reported = []
-        for at_ms, whose, noted in merge(*news, key=lambda new: new[0]):
+        for at_ms, whose, noted in merge(*self._new_lines(), key=itemgetter(0)):
             self._take(at_ms, whose, noted)
             if self.lines % (self._window * LINES_A_MESSAGE) == 0:
                 reported += self._turn(now_ms)  # there is much to catch up with
@@ -128,11 +97,6 @@ class LiveJudge:
         ahead_ms = self._generations[-1].ahead_ms
         late = alarms(self.watched, now_ms, patience_ms=self._patience_ms, ahead_ms=ahead_ms)
         return reported + self.reports.alarms(list(late), now_ms)
-
-    def close(self) -> None:
-        """Close the files of all journals."""
-        for journal in self._journals.values():
-            journal.close()
 
     def _take(self, at_ms: int, whose: Whose, noted: Noted) -> None:
         self.lines += 1
@@ -182,19 +146,19 @@ class LiveJudge:
         self.judged_s = perf_counter() - began_s
         return reported
 
-    def _look_for_journals(self) -> None:
-        """Journals that were not there before; old parts of known ones were read as they grew."""
-        files: dict[str, list[Path]] = {}
-        found = journal_files(self._paths, may_be_none=True)
-        for path in found:
-            files.setdefault(family_of(path), []).append(path)
-        new = files.keys() - self._journals.keys() - self._copies
-        copies = {each.path for each in group_of(found).copies} if new else set()
-        for family in sorted(new):
-            paths = [path for path in files[family] if str(path) not in copies]
-            if not paths:
-                self._copies.add(family)
-            elif len(group := group_of(paths).participants) == 1:
-                (own,) = group
-                whose = own.channel_id, own.participant_id
-                self._journals[family] = GrowingJournal(whose, family, map(Path, own.paths))
+    def _new_lines(self) -> Iterator[Iterator[tuple[int, Whose, Noted]]]:
+        """New lines of each journal."""
+        journals = journals_in(self._paths)
+        new = journals.keys() - self._journals.keys()
+        every = group_of(journal_files(self._paths)) if new else Group([], [], [])
+        copies = {each.path for each in every.copies}
+        for family in new:
+            first, *_ = journals[family]
+            whose = first.channel_id, first.participant_id
+            is_copy = copies.issuperset(each.path for each in journals[family])
+            self._journals[family] = None if is_copy else GrowingJournal(family, whose)
+        before, self._read_to = self._read_to, read_to(journals, self._read_to)
+        found = stretches(journals, before, self._read_to)
+        for family, some in groupby(found, key=attrgetter("part.family")):
+            if (journal := self._journals[family]) is not None:
+                yield journal.new(list(some))

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +25,8 @@ RESOLVED: Final = "resolved"
 NAME: Final = "reports.jsonl"
 SENT: Final = "reports.sent"
 """File that contains the number of bytes of reports that the webhook has accepted."""
+_OF_FINDING: Final = ("audit", "channel_id", "participant_id", "message_id")
+_OF_ALARM: Final = ("channel_id", "participant_id", "alarm")
 _ONE_A_LOG: Final = frozenset({Audit.LOG_ORDER.value, Audit.EQUAL_LOGS.value})
 """Audits that name the first place of a log: another place later is the same finding."""
 
@@ -44,7 +49,7 @@ class Reports:
         """Findings that were withdrawn."""
         self.raised: set[Key] = set()
         """Alarms that last."""
-        self.counts: dict[str, int] = {}
+        self.counts = Counter[str]()
         """Findings by audit."""
         self._file = self.path.open("a+b")
         self._recover()
@@ -55,40 +60,38 @@ class Reports:
         if known in self._known:
             return None
         values = {"id": known, "kind": FINDING, "severity": severity(finding)}
-        return self._append(values | finding._asdict() | {"reported_ms": now_ms})
+        return self._append(values | finding._asdict(), now_ms)
 
     def withdrawn(self, known: str, now_ms: int) -> dict[str, Any]:
         """Withdraw a finding that was reported before."""
-        values = {"id": known, "kind": WITHDRAWN, **self._known[known]}
-        return self._append(values | {"reported_ms": now_ms})
+        return self._append({"id": known, "kind": WITHDRAWN, **self._known[known]}, now_ms)
 
-    def alarms(self, alarms: list[Alarm], now_ms: int) -> list[dict[str, Any]]:
+    def alarms(self, alarms: Iterable[Alarm], now_ms: int) -> list[dict[str, Any]]:
         """Report alarms that begin, and alarms that have ended."""
         now = {(each.channel_id, each.participant_id, each.kind): each for each in alarms}
-        reports = []
-        for key, alarm in now.items():
-            if key not in self.raised:
-                values = alarm._asdict() | {"kind": RAISED, "alarm": alarm.kind}
-                reports.append(self._append(values | {"reported_ms": now_ms}))
-        for key in sorted(self.raised - now.keys()):
-            names = zip(("channel_id", "participant_id", "alarm"), key, strict=True)
-            reports.append(self._append({"kind": RESOLVED, **dict(names), "reported_ms": now_ms}))
-        return reports
+        begun: list[dict[str, Any]] = [
+            alarm._asdict() | {"kind": RAISED, "alarm": alarm.kind}
+            for key, alarm in now.items()
+            if key not in self.raised
+        ]
+        ended = [
+            {"kind": RESOLVED, **dict(zip(_OF_ALARM, key, strict=True))}
+            for key in sorted(self.raised - now.keys())
+        ]
+        return [self._append(each, now_ms) for each in begun + ended]
 
     def unsent(self) -> list[tuple[int, dict[str, Any]]]:
         """Return the reports that the webhook has not accepted yet, each with its end in the
         file."""
-        try:
-            begin = int(self._sent_path.read_text())
-        except (OSError, ValueError):
-            begin = 0
+        end, found = 0, []
+        with suppress(OSError, ValueError):
+            end = int(self._sent_path.read_text())
         with self.path.open("rb") as file:
-            file.seek(begin)
-            found = []
+            file.seek(end)
             for text in file:
-                begin += len(text)
-                found.append((begin, json.loads(text)))
-            return found
+                end += len(text)
+                found.append((end, json.loads(text)))
+        return found
 
     def sent(self, end: int) -> None:
         """Note that the webhook has accepted all reports up to an end in the file."""
@@ -99,7 +102,8 @@ class Reports:
     def close(self) -> None:
         self._file.close()
 
-    def _append(self, values: dict[str, Any]) -> dict[str, Any]:
+    def _append(self, values: dict[str, Any], now_ms: int) -> dict[str, Any]:
+        values["reported_ms"] = now_ms
         self._file.write(json.dumps(values).encode() + b"\n")
         self._file.flush()
         os.fsync(self._file.fileno())
@@ -107,43 +111,35 @@ class Reports:
         return values
 
     def _note(self, values: dict[str, Any]) -> None:
-        if values["kind"] == FINDING:
-            names = ("audit", "channel_id", "participant_id", "message_id")
-            self._known[values["id"]] = {name: values[name] for name in names}
-            self.counts[values["audit"]] = self.counts.get(values["audit"], 0) + 1
-            return
-        if values["kind"] == WITHDRAWN:
+        kind = values["kind"]
+        if kind == FINDING:
+            self._known[values["id"]] = {name: values[name] for name in _OF_FINDING}
+            self.counts[values["audit"]] += 1
+        elif kind == WITHDRAWN:
             del self._known[values["id"]]
             self.taken_back += 1
-            return
-        key = values["channel_id"], values["participant_id"], values["alarm"]
-        if values["kind"] == RAISED:
-            self.raised.add(key)
         else:
-            self.raised.discard(key)
+            channel_id, participant_id, alarm = (values[name] for name in _OF_ALARM)
+            change = self.raised.add if kind == RAISED else self.raised.discard
+            change((channel_id, participant_id, alarm))
 
     def _recover(self) -> None:
         """Read the file; a torn last line was not reported, and is cut off."""
         self._file.seek(0)
         end = 0
-        for text in self._file:
-            if not text.endswith(b"\n"):
-                break
-            try:
+        with suppress(ValueError, KeyError, TypeError):
+            for text in self._file:
+                if not text.endswith(b"\n"):
+                    break
                 self._note(json.loads(text))
-            except (ValueError, KeyError, TypeError):
-                break
-            end += len(text)
+                end += len(text)
         self._file.truncate(end)
-        self._file.seek(end)
 
 
 def identity(finding: Finding) -> str:
     """Return the text that identifies a finding, from its stable fields."""
-    which = finding.message_id
-    if finding.audit in _ONE_A_LOG:
-        which = ""
-    elif finding.detail.startswith("the clock went back"):
+    which = "" if finding.audit in _ONE_A_LOG else finding.message_id
+    if finding.detail.startswith("the clock went back"):
         which = str(finding.at_ms)
     parts = finding.audit, finding.channel_id, finding.participant_id, str(finding.life), which
     return sha256("\0".join(parts).encode()).hexdigest()[:32]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Callable
-from contextlib import AsyncExitStack
 from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -25,8 +24,8 @@ RETRY_S: Final = 5.0
 MAX_RETRY_S: Final = 300.0
 TIMEOUT_S: Final = 10.0
 _PREFIX: Final = "reliable_channel_audit_"
-Samples = list[tuple[dict[str, str], float]]
-"""Values of a metric, each with its labels."""
+Samples = dict[str, float]
+"""Values of a metric by their labels."""
 _ESCAPES: Final = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 
@@ -38,16 +37,24 @@ class Webhook:
     """
 
     def __init__(self, url: str, reports: Reports) -> None:
-        self._url, self._reports, self._client = url, reports, _client()
+        self._url, self._reports = url, reports
         self.failures = 0
         """Attempts that failed, in all."""
+        try:
+            context = ssl.create_default_context()
+            self.client = httpx.AsyncClient(verify=context, timeout=TIMEOUT_S)
+        except (ImportError, httpx.InvalidURL, ValueError) as error:
+            raise ValueError(
+                f"the webhook's proxy cannot be used: {error}; correct or unset HTTPS_PROXY, "
+                "HTTP_PROXY, ALL_PROXY or NO_PROXY"
+            ) from error
 
     async def send(self) -> bool:
         """Send the waiting reports to the webhook. If the webhook refused a report, `send` returns
         False."""
         for end, report in self._reports.unsent():
             try:
-                answer = await self._client.post(self._url, json={"id": str(end), **report})
+                answer = await self.client.post(self._url, json={"id": str(end), **report})
                 answer.raise_for_status()
             except httpx.HTTPError:
                 self.failures += 1
@@ -55,8 +62,14 @@ class Webhook:
             self._reports.sent(end)
         return True
 
-    async def aclose(self) -> None:
-        await self._client.aclose()
+    async def run(self, every_s: float) -> None:
+        """Send reports until cancelled."""
+        wait_s = RETRY_S
+        async with self.client:
+            while True:
+                took_all = await self.send()
+                await anyio.sleep(every_s if took_all else wait_s)
+                wait_s = RETRY_S if took_all else min(2 * wait_s, MAX_RETRY_S)
 
 
 async def run(
@@ -76,14 +89,10 @@ async def run(
         OSError: the port or a directory cannot be used.
         ValueError: there is a webhook, and the environment's proxies cannot be used.
     """
-    async with AsyncExitStack() as stack:
-        webhook = None
-        if webhook_url is not None:
-            webhook = Webhook(webhook_url, judge.reports)
-            stack.push_async_callback(webhook.aclose)
-        tasks = await stack.enter_async_context(anyio.create_task_group())
+    webhook = None if webhook_url is None else Webhook(webhook_url, judge.reports)
+    async with anyio.create_task_group() as tasks:
         if webhook is not None:
-            tasks.start_soon(_send, webhook, every_s)
+            tasks.start_soon(webhook.run, every_s)
         port = 0
         if listen is not None:
             pages = {"/metrics": partial(metrics, judge, webhook, now_ms)}
@@ -96,43 +105,23 @@ async def run(
             await anyio.sleep(every_s)
 
 
-def _client() -> httpx.AsyncClient:
-    try:
-        return httpx.AsyncClient(verify=ssl.create_default_context(), timeout=TIMEOUT_S)
-    except (ImportError, httpx.InvalidURL, ValueError) as error:
-        raise ValueError(
-            f"the webhook's proxy cannot be used: {error}; correct or unset HTTPS_PROXY, "
-            "HTTP_PROXY, ALL_PROXY or NO_PROXY"
-        ) from error
-
-
-async def _send(webhook: Webhook, every_s: float) -> None:
-    wait_s = RETRY_S
-    while True:
-        took_all = await webhook.send()
-        await anyio.sleep(every_s if took_all else wait_s)
-        wait_s = RETRY_S if took_all else min(2 * wait_s, MAX_RETRY_S)
-
-
 def metrics(judge: LiveJudge, webhook: Webhook | None, now_ms: Callable[[], int]) -> str:
     """Return the figures of an audit in the text format of Prometheus."""
     reports, verdict, now = judge.reports, judge.verdict, now_ms()
     everyone, counts, raised = dict(judge.watched), dict(reports.counts), list(reports.raised)
     delivered, owed = verdict.delivered
     since_ms = {each[:2]: each.since_ms for each in verdict.behind}
-    findings: Samples = [({"audit": each.value}, counts.get(each.value, 0)) for each in Audit]
-    alarms: Samples = [
-        ({"alarm": kind}, sum(key[2] == kind for key in raised))
+    behind: Samples = {}
+    for whose, each in everyone.items():
+        if not each.is_closed:
+            channel, name = (part.translate(_ESCAPES) for part in whose)
+            behind_s = max(0, now - since_ms.get(whose, now)) / 1000
+            behind[f'channel="{channel}",participant="{name}"'] = behind_s
+    alarms: Samples = {
+        f'alarm="{kind}"': sum(key[2] == kind for key in raised)
         for kind in (UNACKNOWLEDGED, MISSING, SILENT)
-    ]
-    behind: Samples = [
-        (
-            {"channel": whose[0], "participant": whose[1]},
-            max(0, now - since_ms.get(whose, now)) / 1000,
-        )
-        for whose, each in everyone.items()
-        if not each.is_closed
-    ]
+    }
+    findings: Samples = {f'audit="{each.value}"': counts.get(each.value, 0) for each in Audit}
     unacknowledged = sum(each.count(UNACKNOWLEDGED) for each in everyone.values())
     missing = sum(each.count(MISSING) for each in everyone.values())
     lag_s = max(0, now - judge.newest_ms) / 1000 if judge.newest_ms else 0
@@ -160,10 +149,10 @@ def metrics(judge: LiveJudge, webhook: Webhook | None, now_ms: Callable[[], int]
 def _family(name: str, text: str, samples: Samples | float) -> str:
     kind = "counter" if name.endswith("_total") else "gauge"
     lines = [f"# HELP {_PREFIX}{name} {text}", f"# TYPE {_PREFIX}{name} {kind}"]
-    for labels, value in samples if isinstance(samples, list) else [({}, samples)]:
-        pairs = ",".join(f'{key}="{each.translate(_ESCAPES)}"' for key, each in labels.items())
-        shown = f"{{{pairs}}}" if pairs else ""
-        lines.append(f"{_PREFIX}{name}{shown} {value}")
+    if isinstance(samples, dict):
+        lines += [f"{_PREFIX}{name}{{{labels}}} {value}" for labels, value in samples.items()]
+    else:
+        lines.append(f"{_PREFIX}{name} {samples}")
     return "\n".join(lines) + "\n"
 
 
@@ -181,13 +170,13 @@ def address(text: str) -> tuple[str, int]:
 
 def as_text(report: dict[str, Any]) -> str:
     """Return a report as a line for people."""
-    whose = f"{report['participant_id']} in {report['channel_id']}"
+    kind, whose = report["kind"], f"{report['participant_id']} in {report['channel_id']}"
     about = f" {report['message_id'][:10]}" if report.get("message_id") else ""
-    if report["kind"] == "finding":
+    if kind == "finding":
         return f"BROKEN  {report['audit']} at {whose}:{about} {report['detail']}"
-    if report["kind"] == "withdrawn":
+    if kind == "withdrawn":
         return f"taken back: {report['audit']} at {whose}:{about} was late, not lost"
-    if report["kind"] == "resolved":
+    if kind == "resolved":
         return f"ended   {report['alarm']} at {whose}"
     number = f" {report['messages']} messages, the oldest" if report["messages"] else ""
     return f"ALARM   {report['alarm']} at {whose}:{number}{about} since {report['since_ms']}"

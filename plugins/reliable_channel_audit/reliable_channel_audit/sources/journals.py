@@ -3,9 +3,9 @@ whole participants."""
 
 from __future__ import annotations
 
-import heapq
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import pyarrow as pa
@@ -22,9 +22,9 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from ..journals import Participant, group_of, journal_files, lived
+from ..journals import group_of, journal_files, lived
+from ..live_audit.following import Journals, Offset, journals_in, lines_of, read_to, stretches
 from ..schemas import JOURNAL, batch
-from .following import Offset, Stretch, journals_in, lines_of, read_to, stretches
 
 PARTITION_BYTES = 64 * 1024 * 1024
 """Target size of the journals in one task, unless one participant has more (bytes). A task with
@@ -40,27 +40,23 @@ ARROW_BYTES = 8 * 1024 * 1024
 class JournalReader(DataSourceReader):
     """Reader of journal lines, participant by participant."""
 
-    def __init__(self, paths: Sequence[str], partitions: int | None) -> None:
+    def __init__(self, paths: Sequence[str]) -> None:
         self._group = group_of(journal_files(paths)).participants
-        self._partitions = partitions
 
     def partitions(self) -> list[InputPartition]:
-        """Return shares of participants with about equal sizes, assigned from the largest
-        participant on."""
+        """Return shares of participants with about equal sizes."""
         total_bytes = sum(participant.size_bytes for participant in self._group)
-        wanted = self._partitions or -(-total_bytes // PARTITION_BYTES)
-        count = max(1, min(wanted, len(self._group)))
-        shares: list[list[Participant]] = [[] for _ in range(count)]
-        loads = [(0, number) for number in range(count)]
-        for participant in sorted(self._group, key=lambda each: -each.size_bytes):
-            size_bytes, number = loads[0]
-            shares[number].append(participant)
-            heapq.heapreplace(loads, (size_bytes + participant.size_bytes, number))
-        return [InputPartition(share) for share in shares]
+        count = max(1, min(len(self._group), -(-total_bytes // PARTITION_BYTES)))
+        by_size = sorted(self._group, key=attrgetter("size_bytes"), reverse=True)
+        return [InputPartition(by_size[number::count]) for number in range(count)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the lines of a share of participants."""
-        return _batches(_rows(partition.value))
+        return _batches(
+            (each.channel_id, each.participant_id, path, number, life, *line)
+            for each in partition.value
+            for path, number, life, line in lived(each.channel_id, each.participant_id, each.paths)
+        )
 
 
 class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -69,7 +65,7 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, paths: Sequence[str], max_bytes: int = BATCH_BYTES) -> None:
         self._paths = paths
         self._max_bytes = max_bytes
-        self._target: Offset | None = None
+        self._last: Journals | None = None
 
     def initialOffset(self) -> Offset:
         return {}
@@ -80,12 +76,12 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Stop the stream at the present end of the journals."""
-        self._target = read_to(journals_in(self._paths), {})
+        self._last = journals_in(self._paths)
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         """Return the next offset at whole lines, within the limit."""
         budget = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
-        return read_to(journals_in(self._paths), start, budget, self._target)
+        return read_to(self._last or journals_in(self._paths), start, budget)
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         """Return a share for each stretch of a journal that must be read."""
@@ -94,21 +90,13 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the lines of a stretch, without line number and log number."""
-        stretch: Stretch = partition.value
-        part = stretch.part
+        part = partition.value.part
         whose = part.channel_id, part.participant_id, part.path, None, None
-        return _batches((*whose, *line) for line in lines_of(stretch))
-
-    def commit(self, end: Offset) -> None:
-        """Do nothing, because the stream keeps no data of its own."""
-
-    def stop(self) -> None:
-        """Do nothing, because the stream keeps no file open."""
+        return _batches((*whose, *line) for line in lines_of(partition.value))
 
 
 class JournalSource(DataSource):
-    """Data source of `spark.read.format("sds_journal").option("partitions",
-    8).load("directory")`."""
+    """Data source of `spark.read.format("sds_journal").load("directory")`."""
 
     @classmethod
     def name(cls) -> str:
@@ -124,7 +112,7 @@ class JournalSource(DataSource):
             FileNotFoundError: a path that is not there.
             ValueError: no journal.
         """
-        return JournalReader(_paths(self.options), _whole(self.options, "partitions"))
+        return JournalReader(_paths(self.options))
 
     def streamReader(self, schema: StructType) -> JournalStreamReader:
         """Return the reader of present and later journal lines.
@@ -132,15 +120,12 @@ class JournalSource(DataSource):
         Raises:
             ValueError: `max_bytes` is not a number above 0.
         """
-        max_bytes = _whole(self.options, "max_bytes")
-        return JournalStreamReader(_paths(self.options), max_bytes or BATCH_BYTES)
-
-
-def _rows(group: Sequence[Participant]) -> Iterator[Sequence[Any]]:
-    for participant in group:
-        whose = participant.channel_id, participant.participant_id
-        for path, number, life, line in lived(*whose, participant.paths):
-            yield (*whose, path, number, life, *line)
+        given = self.options.get("max_bytes", str(BATCH_BYTES))
+        if not (given.isdecimal() and int(given)):
+            raise ValueError(
+                f"option max_bytes must be a whole number of at least 1 (got {given!r})"
+            )
+        return JournalStreamReader(_paths(self.options), int(given))
 
 
 def _batches(rows: Iterable[Sequence[Any]]) -> Iterator[pa.RecordBatch]:
@@ -153,8 +138,7 @@ def _batches(rows: Iterable[Sequence[Any]]) -> Iterator[pa.RecordBatch]:
         if len(waiting) >= ARROW_ROWS or size_bytes >= ARROW_BYTES:
             yield batch(JOURNAL, waiting)
             waiting, size_bytes = [], 0
-    if waiting:
-        yield batch(JOURNAL, waiting)
+    yield batch(JOURNAL, waiting)
 
 
 def _paths(options: Mapping[str, str]) -> list[str]:
@@ -162,11 +146,3 @@ def _paths(options: Mapping[str, str]) -> list[str]:
     if "path" in options:
         return [options["path"]]
     return list(map(str, json.loads(options.get("paths") or "[]")))
-
-
-def _whole(options: Mapping[str, str], name: str) -> int | None:
-    """The whole number in an option's text; None without the option."""
-    given = options.get(name)
-    if given is not None and not (given.isdecimal() and int(given)):
-        raise ValueError(f"option {name} must be a whole number of at least 1 (got {given!r})")
-    return None if given is None else int(given)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +19,7 @@ from reliable_channel.spi import (
 )
 
 from ..databases import FIRST_NS, Database, Row, Selection, database
-from .tally import StoredMessage, StoreTally
+from .tally import StoreTally
 
 READER_ID: Final = "audit-store"
 _SUFFIXES: Final = frozenset({".sqlite3", ".sqlite", ".db"})
@@ -40,55 +40,40 @@ def content_topics(given: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 async def stored_in(
-    source: Database | Transport, given: Mapping[str, Any], start_ns: int = FIRST_NS
+    given: Mapping[str, Any], start_ns: int = FIRST_NS
 ) -> AsyncGenerator[Sequence[Row], None]:
-    """Yield the messages of a source since a time, in order of time, in batches.
+    """Yield the messages since a time of the nodes, or the node's database, in a channel's
+    arguments, in order of time, in batches.
 
     Raises:
+        ValueError: no source, a node without a topic, or an unusable argument.
+        FileNotFoundError: a file that is not there.
+        PluginError: a plugin failed.
         TransportError: a node cannot be reached, or does not give what it has.
         OSError, sqlite3.Error: a database cannot be read.
     """
+    source = _source_of(given)
     topics, pubsub_topic = content_topics(given), given.get("pubsub_topic")
-    if isinstance(source, Transport):
-        async with aclosing(_of_node(source, start_ns, "".join(topics), pubsub_topic)) as pages:
-            async for page in pages:
-                yield page
+    if not isinstance(source, Transport):
+        for rows in source.rows(Selection(topics, pubsub_topic, start_ns)):
+            yield rows
+            await anyio.lowlevel.checkpoint()
         return
-    for rows in source.rows(Selection(topics, pubsub_topic, start_ns)):
-        yield rows
-        await anyio.lowlevel.checkpoint()
-
-
-async def _of_node(
-    transport: Transport, start_ns: int, content_topic: str, pubsub_topic: str | None
-) -> AsyncGenerator[Sequence[Row], None]:
-    await transport.open()
+    await source.open()
     try:
-        async with aclosing(transport.by_time(start_ns, time.time_ns())) as pages:
+        async with aclosing(source.by_time(start_ns, time.time_ns())) as pages:
             async for page in pages:
+                about = pubsub_topic, topics[0]
                 yield [
-                    (
-                        each.message_hash,
-                        pubsub_topic,
-                        content_topic,
-                        each.timestamp_ns,
-                        each.payload,
-                        each.meta or None,
-                    )
-                    for each in page
+                    (e.message_hash, *about, e.timestamp_ns, e.payload, e.meta or None)
+                    for e in page
                 ]
     finally:
-        await transport.aclose()
+        await source.aclose()
 
 
-def source_of(given: Mapping[str, Any]) -> Database | Transport:
-    """Return the source in a channel's arguments, which is nodes or a node's database.
-
-    Raises:
-        ValueError: neither, a node without a topic, or an unusable argument.
-        FileNotFoundError: a file that is not there.
-        PluginError: a plugin failed.
-    """
+def _source_of(given: Mapping[str, Any]) -> Database | Transport:
+    """The nodes or the node's database in a channel's arguments."""
     node = given.get("node") or []
     nodes = [node] if isinstance(node, str) else node
     if not nodes and "network" not in given:
@@ -104,29 +89,26 @@ def source_of(given: Mapping[str, Any]) -> Database | Transport:
 
 async def fill(
     tally: StoreTally,
-    source: Database | Transport,
     given: Mapping[str, Any],
     start_ns: int = FIRST_NS,
-) -> AsyncGenerator[int, None]:
-    """Count the messages of a source. `fill` yields the number of messages that were counted so
-    far.
-
+    progress: Callable[[int], None] = lambda count: None,
+) -> int:
+    """Count the messages of a source, and return their number. `progress` gets the number so far.
     Messages that cannot be decrypted are counted as foreign messages.
 
     Raises:
-        TransportError, OSError, sqlite3.Error: as `stored_in`.
-        ValueError, PluginError: an unusable `encryption`.
+        As `stored_in`, and ValueError, PluginError: an unusable `encryption`.
     """
     decrypt = topic_decryption(given, READER_ID)
-    async with aclosing(stored_in(source, given, start_ns)) as pages:
+    async with aclosing(stored_in(given, start_ns)) as pages:
         async for page in pages:
-            for row in page:
-                stored = StoredMessage(row[0], row[2], row[3], row[4])
-                payload: bytes | None = None
+            for _, _, content_topic, timestamp_ns, payload, _ in page:
+                content = payload
                 if decrypt is not None:
                     try:
-                        payload = await decrypt(stored.payload)
+                        content = await decrypt(payload)
                     except DecryptionFailed:
-                        payload = b""
-                tally.add(stored, payload)
-            yield tally.messages
+                        content = b""
+                tally.add(content_topic, timestamp_ns, len(payload), content)
+            progress(tally.messages)
+    return tally.messages

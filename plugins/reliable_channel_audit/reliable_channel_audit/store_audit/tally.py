@@ -1,27 +1,121 @@
-"""Counter of stored messages in order of time, with missing references."""
+"""Counter of stored messages in order of time, with missing references and senders that lag."""
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import islice
 from typing import Final, NamedTuple
 
-from reliable_channel.spi import HistoryEntry, Message, sds_message
+from reliable_channel.spi import (
+    NIM,
+    SPEC,
+    BloomFilterError,
+    BloomParameters,
+    HistoryEntry,
+    Message,
+    sds_message,
+)
 
-from .senders import Newest, Recent, Sender
-
+RATE_WINDOW_MS: Final = 600_000
+"""Length of an RLN epoch on Waku's networks (ms)."""
+FILTER_EVERY_MS: Final = 10_000
+"""Period in which only the first bloom filter of a sender is examined (ms)."""
+MAX_RECENT: Final = 1_000
+"""Maximum number of the newest messages in a channel that a sender's filters are checked for."""
+MAX_TESTED: Final = 20
+"""Maximum number of ids that are looked for in a filter, the newest that the sender could have
+received."""
+_PROFILES: Final = {profile.name: profile for profile in (SPEC, NIM)}
 _DIGEST_BYTES: Final = 8
 
 
-class StoredMessage(NamedTuple):
-    """Waku message that a Store returned."""
+@dataclass(slots=True)
+class Sender:
+    """Statistics of one sender in a Store. Times are by the sender's clock (ms), and Store does not
+    prove them."""
 
-    message_hash: bytes
-    content_topic: str
-    timestamp_ns: int
-    """Timestamp of the message by its sender's clock (ns)."""
-    payload: bytes
+    sender_id: str
+    first_ms: int
+    last_ms: int
+    contents: int = 0
+    """Number of the sender's log messages, each counted once."""
+    copies: int = 0
+    """Number of repeated messages, which are retries of the sender and repairs by others."""
+    syncs: int = 0
+    total_bytes: int = 0
+    max_per_window: int = 0
+    """Maximum number of first copies and sync messages in one `RATE_WINDOW_MS`."""
+    tested: int = 0
+    """Number of ids that were looked for in the sender's filters."""
+    lacking: int = 0
+    """Number of ids that the sender's filters lacked."""
+    last_lacking: int = 0
+    """Number of ids that the sender's newest filter lacked."""
+    lag_ms: int = 0
+    """Age of the oldest id that the sender's newest filter lacked (ms)."""
+    max_lag_ms: int = 0
+    _window: int = field(default=0, repr=False)
+    _in_window: int = field(default=0, repr=False)
+    _filter_ms: int | None = field(default=None, repr=False)
+
+    def sent(self, message: Message, at_ms: int, size_bytes: int, *, is_copy: bool) -> None:
+        """Count a message of the sender.
+
+        A copy counts neither for times nor for the rate, because it may be another participant's
+        repair.
+        """
+        self.total_bytes += size_bytes
+        if is_copy:
+            self.copies += 1
+            return
+        self.first_ms, self.last_ms = min(self.first_ms, at_ms), max(self.last_ms, at_ms)
+        if message.content:
+            self.contents += 1
+        else:
+            self.syncs += 1
+        window = at_ms // RATE_WINDOW_MS
+        if window != self._window:
+            self._window, self._in_window = window, 0
+        self._in_window += 1
+        self.max_per_window = max(self.max_per_window, self._in_window)
+
+    def shows(self, message: Message, profile: str, at_ms: int, recent: Iterable[Recent]) -> None:
+        """Compare the bloom filter of a message with messages that the sender could have received,
+        the newest first."""
+        is_due = self._filter_ms is None or at_ms - self._filter_ms >= FILTER_EVERY_MS
+        if not (message.bloom_filter and is_due):
+            return
+        self._filter_ms = at_ms
+        form = _PROFILES[profile].bloom
+        try:
+            layout, words = form.read(message.bloom_filter, BloomParameters())
+        except BloomFilterError:
+            return  # of another size, which a Store does not tell
+        due = list(islice(recent, MAX_TESTED))
+        named = set(message.causal_ids)
+        absent = [
+            each.at_ms
+            for each in due
+            if each.message_id not in named
+            and not layout.holds(words, form.hash_pair(each.message_id))
+        ]
+        self.tested += len(due)
+        self.lacking += len(absent)
+        self.last_lacking = len(absent)
+        self.lag_ms = at_ms - min(absent, default=at_ms)
+        self.max_lag_ms = max(self.max_lag_ms, self.lag_ms)
+
+
+class Recent(NamedTuple):
+    """Message of the log that other senders should soon have."""
+
+    at_ms: int
+    sender_id: str
+    message_id: str
 
 
 @dataclass(slots=True)
@@ -42,14 +136,7 @@ class MissingReference:
     """Number of repair requests for the missing message. A repair request shows that at least one
     participant lacked the message."""
     waiting: list[str] = field(default_factory=list, repr=False)
-
-
-class Altered(NamedTuple):
-    """Two different contents under the same message id."""
-
-    message_id: str
-    sender_id: str
-    at_ms: int
+    """Ids of the stored messages that refer to the missing message."""
 
 
 @dataclass(slots=True)
@@ -60,7 +147,8 @@ class ChannelTally:
     last_ms: int
     senders: dict[str, Sender] = field(default_factory=dict)
     gaps: dict[str, MissingReference] = field(default_factory=dict)
-    altered: list[Altered] = field(default_factory=list)
+    altered: list[tuple[str, str, int]] = field(default_factory=list)
+    """Message id, sender id and time of each other content under the id of a stored message."""
     requests: int = 0
     """Number of message ids in all repair requests of the channel."""
     is_complete: bool = False
@@ -68,12 +156,8 @@ class ChannelTally:
     this message are then not older than the Store."""
     _contents: dict[str, bytes] = field(default_factory=dict, repr=False)
     """Of each message of the log the first bytes of its content's SHA-256."""
-    _waiting: Counter[str] = field(default_factory=Counter, repr=False)
-    """Of messages that refer to gaps, to how many."""
-    _newest: Newest = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        self._newest = Newest(self.settle_ms)
+    newest: list[Recent] = field(default_factory=list, repr=False)
+    """The newest messages of the log, in order of time."""
 
     @property
     def messages(self) -> int:
@@ -84,7 +168,7 @@ class ChannelTally:
     def orphans(self) -> int:
         """Number of messages with a missing reference. From the Store alone, the order of messages
         with a missing reference is unknown."""
-        return len(self._waiting)
+        return len({each for gap in self.gaps.values() for each in gap.waiting})
 
     def add(self, message: Message, profile: str, at_ms: int, size_bytes: int) -> None:
         self.first_ms, self.last_ms = min(self.first_ms, at_ms), max(self.last_ms, at_ms)
@@ -101,55 +185,46 @@ class ChannelTally:
         if not is_copy:
             self._refers(message, at_ms)
             if not is_late:
-                sender.shows(message, profile, at_ms, self._newest)
+                until_ms = at_ms - self.settle_ms
+                others = (e for e in reversed(self.newest) if e.sender_id != message.sender_id)
+                recent = (each for each in others if each.at_ms <= until_ms)
+                sender.shows(message, profile, at_ms, recent)
         for entry in message.repair_request:
             self.requests += 1
-            if (gap := self._gap(entry, message, at_ms)) is not None:
-                gap.requests += 1
+            if entry.message_id not in self._contents:
+                self._gap(entry, message, at_ms).requests += 1
 
     def _logged(self, message: Message, at_ms: int, *, is_copy: bool) -> None:
         digest = sha256(message.content or b"").digest()[:_DIGEST_BYTES]
         if is_copy:
             if self._contents[message.message_id] != digest:
-                self.altered.append(Altered(message.message_id, message.sender_id, at_ms))
+                self.altered.append((message.message_id, message.sender_id, at_ms))
             return
         self._contents[message.message_id] = digest
-        self._newest.add(Recent(at_ms, message.sender_id, message.message_id))
-        if (gap := self.gaps.pop(message.message_id, None)) is not None:
-            for waiting in gap.waiting:
-                self._waiting[waiting] -= 1
-                if not self._waiting[waiting]:
-                    del self._waiting[waiting]
+        insort(self.newest, Recent(at_ms, message.sender_id, message.message_id))
+        del self.newest[:-MAX_RECENT]
+        self.gaps.pop(message.message_id, None)
 
     def _refers(self, message: Message, at_ms: int) -> None:
         """Note what of a causal history is absent."""
-        known = self._contents
-        ids = message.causal_ids
-        absent = [place for place, each in enumerate(ids) if each not in known]
+        history = enumerate(message.causal_history)
+        absent = [(at, each) for at, each in history if each.message_id not in self._contents]
         if not absent:
-            self.is_complete = self.is_complete or bool(ids)
-        for seen, place in enumerate(absent):
-            if (gap := self._gap(message.causal_history[place], message, at_ms)) is None:
-                continue
+            self.is_complete = self.is_complete or bool(message.causal_history)
+        for seen, (place, entry) in enumerate(absent):
+            gap = self._gap(entry, message, at_ms)
             gap.references += 1
             # A history is in log order, so what stands after a stored message is no older.
             gap.may_be_older = gap.may_be_older and seen == place
             if message.content:
                 gap.waiting.append(message.message_id)
-                self._waiting[message.message_id] += 1
 
-    def _gap(self, entry: HistoryEntry, message: Message, at_ms: int) -> MissingReference | None:
-        """The gap where an id should be; None where it is in Store."""
-        if entry.message_id in self._contents:
-            return None
+    def _gap(self, entry: HistoryEntry, message: Message, at_ms: int) -> MissingReference:
         gap = self.gaps.get(entry.message_id)
         if gap is None:
+            may_be_older = not self.is_complete
             gap = self.gaps[entry.message_id] = MissingReference(
-                entry.message_id,
-                entry.sender_id,
-                message.message_id,
-                at_ms,
-                may_be_older=not self.is_complete,
+                entry.message_id, entry.sender_id, message.message_id, at_ms, may_be_older
             )
         gap.sender_id = gap.sender_id or entry.sender_id
         return gap
@@ -169,21 +244,17 @@ class StoreTally:
         self.total_bytes = 0
         self.foreign: Counter[str] = Counter()
         """By content topic, what is no SDS message."""
-        self.last_ms: int | None = None
-        """The latest timestamp of all."""
         self._settle_ms = settle_ms
         self._channel_id = channel_id
 
-    def add(self, stored: StoredMessage, payload: bytes | None = None) -> None:
-        """Add the next message in order of time. `payload` is the decrypted payload of the
-        message."""
-        at_ms = stored.timestamp_ns // 1_000_000
+    def add(self, content_topic: str, timestamp_ns: int, size_bytes: int, payload: bytes) -> None:
+        """Add the next message in order of time, with its decrypted payload."""
+        at_ms = timestamp_ns // 1_000_000
         self.messages += 1
-        self.total_bytes += len(stored.payload)
-        self.last_ms = at_ms if self.last_ms is None else max(self.last_ms, at_ms)
-        found = sds_message(stored.payload if payload is None else payload)
+        self.total_bytes += size_bytes
+        found = sds_message(payload)
         if found is None:
-            self.foreign[stored.content_topic] += 1
+            self.foreign[content_topic] += 1
             return
         message, profile = found
         channel_id = message.channel_id
@@ -193,4 +264,4 @@ class StoreTally:
         if channel is None:
             channel = ChannelTally(channel_id, self._settle_ms, at_ms, at_ms)
             self.channels[channel_id] = channel
-        channel.add(message, profile, at_ms, len(stored.payload))
+        channel.add(message, profile, at_ms, size_bytes)

@@ -3,38 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from enum import Enum
+from dataclasses import fields
 from typing import Any, Final, NamedTuple
 
-from ..findings import SETTLE_MS
 from ..verdict import often
-from .senders import RATE_WINDOW_MS, Sender
-from .tally import ChannelTally, MissingReference, StoreTally
+from .tally import RATE_WINDOW_MS, ChannelTally, MissingReference, Sender, StoreTally
 
 MAX_PER_WINDOW: Final = 100
 """Maximum number of a member's messages in ten minutes, by RLN's limit on Waku's networks."""
 
 
-class Trouble(Enum):
-    """Kinds of findings in a Store, the worst first."""
-
-    GAP = "gap"
-    ALTERED = "altered"
-    LAG = "lag"
-    SILENT = "silent"
-    RATE = "rate"
-
-
-MEANINGS: Final = {
-    Trouble.GAP: "messages refer to it, and it is not in Store",
-    Trouble.ALTERED: "two contents under one id",
-    Trouble.LAG: "the newest bloom filter lacks messages that had time to arrive",
-    Trouble.SILENT: "nothing is stored any more",
-    Trouble.RATE: "more messages in ten minutes than allowed",
+TROUBLES: Final = {
+    "gap": "messages refer to it, and it is not in Store",
+    "altered": "two contents under one id",
+    "lag": "the newest bloom filter lacks messages that had time to arrive",
+    "silent": "nothing is stored any more",
+    "rate": "more messages in ten minutes than allowed",
 }
-
-
+"""Kinds of findings in a Store, the worst first, with their meanings."""
 SYNC_LAG: Final = "when participants last synced, and which fell silent"
 READERS: Final = "how many participants there are"
 LAG_OF_SENDERS: Final = "whether all senders receive"
@@ -49,17 +35,6 @@ class StoreFinding(NamedTuple):
     message_id: str | None
     at_ms: int
     detail: str
-
-
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """Limits beyond which values are findings."""
-
-    settle_ms: int = SETTLE_MS
-    silent_ms: int | None = None
-    """Time without messages of a sender, beyond which it is a finding (ms). By default silence is
-    no finding, because mere readers send only sync messages."""
-    max_per_window: int = MAX_PER_WINDOW
 
 
 class Unknown(NamedTuple):
@@ -90,12 +65,20 @@ class StoreVerdict(NamedTuple):
         }
 
 
-def judged(tally: StoreTally, expected: Expected) -> StoreVerdict:
-    """Return the verdict on a Store, with the worst problems first."""
-    order = [each.value for each in Trouble]
-    found = [each for channel in tally.channels.values() for each in _found(channel, expected)]
+def judged(
+    tally: StoreTally, *, silent_ms: int | None = None, max_per_window: int = MAX_PER_WINDOW
+) -> StoreVerdict:
+    """Return the verdict on a Store, with the worst problems first.
+
+    Args:
+        silent_ms: Time without messages of a sender, beyond which it is a finding (ms). By default
+            silence is no finding, because mere readers send only sync messages.
+        max_per_window: Maximum number of a sender's messages in ten minutes.
+    """
+    order, channels = list(TROUBLES), tally.channels.values()
+    found = [each for channel in channels for each in _found(channel, silent_ms, max_per_window)]
     found.sort(key=lambda each: (order.index(each.trouble), each.channel_id, each.at_ms))
-    unknown = [each for channel in tally.channels.values() for each in _unknown(channel)]
+    unknown = [each for channel in channels for each in _unknown(channel)]
     return StoreVerdict(tally, found, unknown)
 
 
@@ -113,36 +96,32 @@ def _unknown(channel: ChannelTally) -> Iterator[Unknown]:
         yield Unknown(channel.channel_id, LAG_OF_SENDERS, why)
 
 
-def _found(channel: ChannelTally, expected: Expected) -> Iterator[StoreFinding]:
+def _found(
+    channel: ChannelTally, silent_ms: int | None, max_per_window: int
+) -> Iterator[StoreFinding]:
     name = channel.channel_id
     for gap in channel.gaps.values():
-        if not gap.may_be_older and gap.at_ms <= channel.last_ms - expected.settle_ms:
+        if not gap.may_be_older and gap.at_ms <= channel.last_ms - channel.settle_ms:
             asked = f", asked for {often(gap.requests)}" if gap.requests else ""
             detail = f"{gap.references} references, first in {gap.referred_by}{asked}"
-            yield StoreFinding(
-                Trouble.GAP.value, name, gap.sender_id, gap.message_id, gap.at_ms, detail
-            )
-    for altered in channel.altered:
+            yield StoreFinding("gap", name, gap.sender_id, gap.message_id, gap.at_ms, detail)
+    for message_id, sender_id, at_ms in channel.altered:
         detail = "the first content in Store is another one"
-        yield StoreFinding(Trouble.ALTERED.value, name, altered.sender_id, *altered[::2], detail)
+        yield StoreFinding("altered", name, sender_id, message_id, at_ms, detail)
     for sender in channel.senders.values():
-        for trouble, detail in _of_sender(sender, channel, expected):
-            yield StoreFinding(trouble.value, name, sender.sender_id, None, sender.last_ms, detail)
-
-
-def _of_sender(
-    sender: Sender, channel: ChannelTally, expected: Expected
-) -> Iterator[tuple[Trouble, str]]:
-    silent_ms = channel.last_ms - sender.last_ms
-    if expected.silent_ms is not None and silent_ms > expected.silent_ms:
-        perhaps = "" if sender.syncs else "; it may read, as none of its syncs is stored"
-        yield Trouble.SILENT, f"for {_seconds(silent_ms)}, while others went on{perhaps}"
-    if sender.last_lacking:
-        share = f"{sender.lacking} of {sender.tested} in all its filters"
-        yield Trouble.LAG, f"{sender.last_lacking}, since {_seconds(sender.lag_ms)}; {share}"
-    if sender.max_per_window > expected.max_per_window:
-        minutes = RATE_WINDOW_MS // 60_000
-        yield Trouble.RATE, f"{sender.max_per_window} in {minutes} minutes"
+        about = name, sender.sender_id, None, sender.last_ms
+        for_ms = channel.last_ms - sender.last_ms
+        if silent_ms is not None and for_ms > silent_ms:
+            perhaps = "" if sender.syncs else "; it may read, as none of its syncs is stored"
+            detail = f"for {_seconds(for_ms)}, while others went on{perhaps}"
+            yield StoreFinding("silent", *about, detail)
+        if sender.last_lacking:
+            share = f"{sender.lacking} of {sender.tested} in all its filters"
+            detail = f"{sender.last_lacking}, since {_seconds(sender.lag_ms)}; {share}"
+            yield StoreFinding("lag", *about, detail)
+        if sender.max_per_window > max_per_window:
+            minutes = RATE_WINDOW_MS // 60_000
+            yield StoreFinding("rate", *about, f"{sender.max_per_window} in {minutes} minutes")
 
 
 def _seconds(ms: int) -> str:
@@ -165,5 +144,4 @@ def _channel(channel: ChannelTally) -> dict[str, Any]:
 
 def _values(of: MissingReference | Sender) -> dict[str, Any]:
     """The figures of a gap or of a sender."""
-    values = asdict(of)
-    return {name: values[name] for name in values if name != "waiting" and name[0] != "_"}
+    return {each.name: getattr(of, each.name) for each in fields(of) if each.repr}
