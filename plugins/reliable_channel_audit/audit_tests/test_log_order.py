@@ -30,8 +30,8 @@ def test_it_ends_as_the_log_that_told_the_positions(seed: int) -> None:
             pending.clear()
     for each, position in pending:
         order.land(landed(each), position, log.evicted, number)
-    assert order.entries[-len(log) :] == [landed(entry) for entry in log]
-    assert order.entries == sorted(order.entries)
+    assert order[-len(log) :] == [landed(entry) for entry in log]
+    assert order == sorted(order)
 
 
 def test_what_was_there_before_the_journal_stays_unknown() -> None:

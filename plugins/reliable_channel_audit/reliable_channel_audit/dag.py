@@ -6,10 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from .facts import message_in
 from .journals import Participant, lived
-from .lines import WIRE_IN, WIRE_OUT
 from .reception import TAKEN
-from .replay import message_of
 
 
 class Said(NamedTuple):
@@ -43,27 +42,16 @@ class DagPosition(NamedTuple):
 
 
 def said_by(participant: Participant) -> Iterator[Said]:
-    """Yield the messages that one participant sent or received, each once."""
+    """Yield the messages that one participant sent or received. A message may come several
+    times."""
     whose = participant.channel_id, participant.participant_id
-    seen = set()
     for _, _, _, line in lived(*whose, participant.paths):
-        is_sent = line.event == WIRE_OUT and line.source == "content"
-        if not is_sent and not (line.event == WIRE_IN and line.outcome in TAKEN):
-            continue
-        message = message_of(line.payload)
-        if message is None or message.message_id in seen:
-            continue
-        if message.lamport_timestamp is None or message.lamport_timestamp >= 2**63:
-            continue
-        seen.add(message.message_id)
-        yield Said(
-            *whose,
-            message.message_id,
-            message.sender_id,
-            message.lamport_timestamp,
-            line.at_ms or 0,
-            message.causal_ids,
-        )
+        is_new = line.outcome in TAKEN or line.source == "content"
+        message = message_in(line) if is_new else None
+        lamport = None if message is None else message.lamport_timestamp
+        if message is not None and lamport is not None and lamport < 2**63:
+            ids, at_ms = (message.message_id, message.sender_id), line.at_ms or 0
+            yield Said(*whose, *ids, lamport, at_ms, message.causal_ids)
 
 
 def places(said: Iterable[Said]) -> list[DagPosition]:

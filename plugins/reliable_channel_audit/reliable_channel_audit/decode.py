@@ -1,25 +1,56 @@
-"""Decoder of Waku payloads to typed columns, a batch at a time, in both SDS dialects."""
+"""Decoder of Waku payloads to typed columns, a batch at a time, in both SDS dialects. Each worker
+process of Spark makes its own encryption."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
+import anyio
 import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructField, StructType
 
 from reliable_channel.options import ENCRYPTION_ORDERS
-from reliable_channel.spi import CodecError, Encryption, NimCodec, SpecCodec
+from reliable_channel.spi import (
+    CodecError,
+    DecryptionFailed,
+    Encryption,
+    NimCodec,
+    SpecCodec,
+    make_encryption,
+    process_registry,
+)
 
-from .opening import EncryptionFactory, Unopened, opened
-from .schemas import MESSAGE, batch
+from .schemas import MESSAGE
 
 _SPEC: Final = SpecCodec()
 _NIM: Final = NimCodec()
-_CONTENT, _ERROR = map(MESSAGE.names.index, ("content", "error"))
 MAX_LAMPORT: Final = 2**63 - 1
-Row = tuple[Any, ...]
+EncryptionFactory = Callable[[], Encryption]
+"""Function that makes an encryption in a worker process. The function must be picklable, but its
+result need not be."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedEncryption:
+    """Encryption that is given by a URL, as in `ReliableChannel(encryption=url)` and
+    `--encryption`. Worker processes need the encryption's plugin and its key file."""
+
+    url: str
+    channel_id: str
+    sender_id: str = ""
+
+    def __call__(self) -> Encryption:
+        """Make it.
+
+        Raises:
+            PluginError: a plugin failed, or two know the scheme.
+            ValueError: no plugin knows the scheme, or the one that does refuses the rest.
+        """
+        return make_encryption(process_registry(), self.url, self.channel_id, self.sender_id)
 
 
 def decoded(
@@ -72,48 +103,64 @@ def decode_batch(
     row is empty.
     """
     given = payloads.to_pylist()
-    values = given if outer is None else opened(outer, given)
-    rows = [_row(value, blooms) for value in values]
+    rows = [_row(value, blooms) for value in (given if outer is None else opened(outer, given))]
     if inner is not None:
-        contents = opened(inner, [row[_CONTENT] for row in rows])
-        rows = [_with_content(row, each) for row, each in zip(rows, contents, strict=True)]
-    return batch(MESSAGE, rows)
+        contents = opened(inner, [row.get("content") for row in rows])
+        for row, content in zip(rows, contents, strict=True):
+            is_open = not isinstance(content, str)
+            row |= {"content": content} if is_open else {"content": None, "error": content}
+    return pa.RecordBatch.from_pylist(rows, to_arrow_schema(MESSAGE))
 
 
-def _row(payload: bytes | Unopened | None, blooms: bool) -> Row:
+def opened(encryption: Encryption, sealed: Sequence[bytes | None]) -> list[bytes | str | None]:
+    """Return the decrypted payloads in order, with the reason as text in place of those that fail.
+    For a payload None, the result is also None.
+
+    The function runs an event loop of its own, so the caller must not run in one.
+    """
+
+    async def open_all() -> list[bytes | str | None]:
+        return [None if each is None else await _opened(encryption, each) for each in sealed]
+
+    return anyio.run(open_all)
+
+
+async def _opened(encryption: Encryption, sealed: bytes) -> bytes | str:
+    try:
+        content: object = await encryption.decrypt(sealed)
+    except DecryptionFailed as error:
+        return f"not for this key, or tampered with: {error}"
+    except Exception as error:  # given code: whatever it raises is this payload's failure
+        return f"the encryption failed: {error!r}"
+    if isinstance(content, bytes):
+        return content
+    return f"the encryption gave {type(content).__name__}, not bytes"
+
+
+def _row(payload: bytes | str | None, blooms: bool) -> dict[str, Any]:
+    """The columns of a message; a text is the reason why there is none."""
     if payload is None:
-        return _failed(None)
-    if isinstance(payload, Unopened):
-        return _failed(payload.why)
+        return {}
+    if isinstance(payload, str):
+        return {"error": payload}
     dialect, codec = ("spec", _SPEC) if _SPEC.recognises(payload) else ("nim", _NIM)
     try:
         message = codec.decode(payload)
     except CodecError as error:
-        return _failed(str(error))
-    lamport_timestamp = message.lamport_timestamp
-    if lamport_timestamp is not None and lamport_timestamp > MAX_LAMPORT:
-        return _failed(f"lamport_timestamp {lamport_timestamp} does not fit 64 bits with a sign")
-    return (
-        dialect,
-        message.kind and message.kind.value,
-        message.channel_id,
-        message.sender_id,
-        message.message_id,
-        lamport_timestamp,
-        message.causal_ids,
-        [entry.message_id for entry in message.repair_request],
-        message.content,
-        message.signature,
-        message.bloom_filter if blooms else None,
-        None,
-    )
-
-
-def _with_content(row: Row, content: bytes | Unopened | None) -> Row:
-    if isinstance(content, Unopened):
-        return (*row[:_CONTENT], None, *row[_CONTENT + 1 : _ERROR], content.why)
-    return (*row[:_CONTENT], content, *row[_CONTENT + 1 :])
-
-
-def _failed(error: str | None) -> Row:
-    return (*(None,) * (len(MESSAGE) - 1), error)
+        return {"error": str(error)}
+    lamport = message.lamport_timestamp
+    if lamport is not None and lamport > MAX_LAMPORT:
+        return {"error": f"lamport_timestamp {lamport} does not fit 64 bits with a sign"}
+    return {
+        "dialect": dialect,
+        "kind": message.kind and message.kind.value,
+        "channel_id": message.channel_id,
+        "sender_id": message.sender_id,
+        "message_id": message.message_id,
+        "lamport_timestamp": lamport,
+        "causal_history": list(message.causal_ids),
+        "repair_request": [entry.message_id for entry in message.repair_request],
+        "content": message.content,
+        "signature": message.signature,
+        "bloom_filter": message.bloom_filter if blooms else None,
+    }

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Final
 
-from .page import section
+from .page import matrix, section
 from .rates import duration, percent
 from .verdict import Rate, Verdict
 
@@ -32,7 +32,8 @@ def delivery_sections(found: Verdict) -> Iterator[str]:
     if len(channels) > 1:
         rows = [(each.channel_id, *_counts(each)) for each in channels]
         yield section("Delivery by channel", ABOUT, ["channel_id", *_COUNTS], rows)
-    worst = sorted(sorted(hours, key=_worst_and_newest)[:MAX_HOURS])
+    by_rate = sorted(hours, key=lambda each: (*each.badness, -(each.hour_ms or 0)))
+    worst = sorted(by_rate[:MAX_HOURS])
     of_hours = [(each.channel_id, each.hour_ms, *_counts(each)) for each in worst]
     about = f"By the hour in which messages were accepted (UTC). {ABOUT}"
     about += _some(len(worst), len(hours), "hours", "delivery_by_hour.parquet")
@@ -48,13 +49,18 @@ def _of_pairs(pairs: Sequence[Rate], *, is_one_channel: bool) -> str:
             "A row a sender, a column a receiver: delivery rate, and the latency of half and of "
             "99 % of the deliveries."
         )
-        return section(title, about, (), (), _grid(names, pairs))
+        of = {(each.sender_id, each.receiver_id): each for each in pairs}
+        heads = (f"<th>{escape(name[:40])}</th>" for name in names)
+        rows = {name: [_square(of.get((name, other))) for other in names] for name in names}
+        return section(title, about, drawn=matrix("from", heads, rows, " grid"))
     columns = ["channel_id", "sender", "receiver", *_COUNTS]
-    shown = pairs[:MAX_PAIRS]
-    rows = [(each.channel_id, each.sender_id, each.receiver_id, *_counts(each)) for each in shown]
+    rows_of_pairs = [
+        (each.channel_id, each.sender_id, each.receiver_id, *_counts(each))
+        for each in pairs[:MAX_PAIRS]
+    ]
     about = f"The worst first. {ABOUT}"
-    about += _some(len(rows), len(pairs), "pairs", "delivery_by_pair.parquet")
-    return section(title, about, columns, rows)
+    about += _some(len(rows_of_pairs), len(pairs), "pairs", "delivery_by_pair.parquet")
+    return section(title, about, columns, rows_of_pairs)
 
 
 def _counts(rate: Rate) -> tuple[int | str, ...]:
@@ -62,24 +68,8 @@ def _counts(rate: Rate) -> tuple[int | str, ...]:
     return rate.delivered, rate.lost, percent(rate.rate), *map(duration, latencies)
 
 
-def _worst_and_newest(rate: Rate) -> tuple[float, int, int]:
-    return *rate.badness, -(rate.hour_ms or 0)
-
-
 def _some(shown: int, there: int, things: str, file: str) -> str:
     return f" {shown} of {there:,} {things}, the worst; {file} has all." if shown < there else ""
-
-
-def _grid(names: Sequence[str], pairs: Sequence[Rate]) -> str:
-    of = {(each.sender_id, each.receiver_id): each for each in pairs}
-    head = "".join(f"<th>{escape(name[:40])}</th>" for name in names)
-    rows = (
-        f"<tr><td>{escape(sender[:40])}</td>"
-        + "".join(_square(of.get((sender, receiver))) for receiver in names)
-        + "</tr>"
-        for sender in names
-    )
-    return f'<table class="matrix grid"><tr><th>from</th>{head}</tr>{"".join(rows)}</table>'
 
 
 def _square(rate: Rate | None) -> str:

@@ -6,14 +6,14 @@ from __future__ import annotations
 import shlex
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import takewhile
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from .facts import message_in
 from .findings import Finding, severity
 from .journals import Noted, Participant, lived, numbered_texts
-from .lines import LOGGED, WIRE_IN, WIRE_OUT, Line, time_text
+from .lines import LOGGED, Line, time_text
 from .verdict import Verdict
 
 AROUND: Final = 2
@@ -58,7 +58,7 @@ def _read(
 ) -> tuple[dict[str, list[Step]], dict[Finding, Noted]]:
     """The steps of messages, first those at participants of findings and at senders, and the lines
     at which findings begin."""
-    wanted = _Wanted(message_ids)
+    wanted = tuple(each for each in message_ids if len(each) >= SHORTEST_ID)
     kept: defaultdict[str, tuple[list[Step], list[Step]]] = defaultdict(lambda: ([], []))
     moments: dict[Finding, Noted] = {}
     for participant in group:
@@ -68,7 +68,7 @@ def _read(
         for noted in lived(*whose, participant.paths):
             for finding in about:
                 _come_nearer(moments, finding, noted)
-            for message_id in wanted.in_line(noted.line):
+            for message_id in _among(wanted, noted.line):
                 what, at_ms = _what(noted.line), noted.line.at_ms or 0
                 steps = kept[message_id][message_id not in near and what != ACCEPTED]
                 if len(steps) < MAX_STEPS:
@@ -132,18 +132,13 @@ def show(step: Step) -> str:
     return f"{time_text(step.at_ms)}  {step.participant_id}  {step.what}  ({step.path}:{step.line})"
 
 
-def lines_around(path: str, number: int) -> list[str]:
-    """Return the shortened lines around a place in a journal, with line numbers."""
-    first = max(1, number - AROUND)
-    texts = numbered_texts(Path(path))
-    near = islice((each for each in texts if each[0] >= first), 2 * AROUND + 1)
-    return [
-        f"{at}: {text.record if isinstance(text, Line) else text.decode(errors='replace').strip()}"[
-            :MAX_TEXT
-        ]
-        for at, text in near
-        if at <= number + AROUND
-    ]
+def _lines_around(path: str, number: int) -> list[str]:
+    found = []
+    for at, text in takewhile(lambda each: each[0] <= number + AROUND, numbered_texts(Path(path))):
+        if at >= number - AROUND:
+            known = text.record or "" if isinstance(text, Line) else text.decode(errors="replace")
+            found.append(f"{at}: {known.strip()}"[:MAX_TEXT])
+    return found
 
 
 def _evidence(
@@ -154,7 +149,7 @@ def _evidence(
     place = ("", 0) if moment is None else moment[:2]
     place = place if at is None else (at.path, at.line)
     origin = next(((each.path, each.line) for each in life if each.what == ACCEPTED), place)
-    around = {f"{path}:{line}": lines_around(path, line) for path, line in (place, origin) if path}
+    around = {f"{path}:{line}": _lines_around(path, line) for path, line in (place, origin) if path}
     again = f" --message {finding.message_id}" if len(finding.message_id) >= SHORTEST_ID else ""
     command = f"reliable-channel check {places}{again}"
     wrong = {whose: clocks[whose] for whose in sorted(map(_whose, life)) if whose in clocks}
@@ -185,6 +180,9 @@ def _come_nearer(moments: dict[Finding, Noted], finding: Finding, noted: Noted) 
 
 ACCEPTED: Final = "accepted, and entered the log of its sender"
 _WORDS: Final = {
+    "wire_in": "arrived ({0.source}): {0.outcome}",
+    "wire_out": "sent ({0.source})",
+    "message_acknowledged": "acknowledged by {0.source}",
     "message_sent": "went to the network",
     "message_received": "received by the application",
     "message_missing": "missing: known by reference alone",
@@ -200,44 +198,26 @@ _WORDS: Final = {
 
 
 def _what(line: Line) -> str:
-    match line.event:
-        case event if event == WIRE_IN:
-            return f"arrived ({line.source}): {line.outcome}"
-        case event if event == WIRE_OUT:
-            return f"sent ({line.source})"
-        case event if event == LOGGED and line.first_segment_id is not None:
-            return ACCEPTED
-        case event if event == LOGGED:
-            again = ", as before the restart" if line.outcome == "restored" else ""
-            return f"entered the log at position {line.position}{again}"
-        case "message_acknowledged":
-            return f"acknowledged by {line.source}"
-        case event:
-            return _WORDS.get(event, event.replace("_", " "))
+    if line.event != LOGGED:
+        return _WORDS.get(line.event, line.event.replace("_", " ")).format(line)
+    if line.first_segment_id is not None:
+        return ACCEPTED
+    again = ", as before the restart" if line.outcome == "restored" else ""
+    return f"entered the log at position {line.position}{again}"
 
 
-class _Wanted:
-    """Messages that are looked for, by the beginnings of their ids."""
-
-    def __init__(self, message_ids: Iterable[str]) -> None:
-        self._ids = tuple(each for each in message_ids if len(each) >= SHORTEST_ID)
-        self._bytes = tuple(each.encode() for each in self._ids)
-
-    def in_line(self, line: Line) -> Iterator[str]:
-        """The wanted messages that a line is about."""
-        ids = [line.message_id or ""]
-        if line.event not in (LOGGED, "message_received"):  # there: what it was delivered without
-            ids += line.message_ids or ()
-        payload = line.payload
-        if payload is not None and line.message_id is None:
-            # Ids stand in a message as they are: most are not worth decoding.
-            if not any(each in payload for each in self._bytes):
-                return
-            message = message_in(line)
-            ids += [] if message is None else [message.message_id]
-        for message_id in dict.fromkeys(ids):
-            if message_id.startswith(self._ids):
-                yield message_id
+def _among(wanted: tuple[str, ...], line: Line) -> Iterator[str]:
+    """The messages that a line is about, if their ids begin like wanted ones."""
+    ids = [line.message_id or ""]
+    if line.event not in (LOGGED, "message_received"):  # there: what it was delivered without
+        ids += line.message_ids or ()
+    payload = line.payload
+    if payload is not None and line.message_id is None:
+        # Ids stand in a message as they are: most are not worth decoding.
+        is_near = any(each.encode() in payload for each in wanted)
+        message = message_in(line) if is_near else None
+        ids += [] if message is None else [message.message_id]
+    return (each for each in dict.fromkeys(ids) if each.startswith(wanted))
 
 
 def _when(step: Step) -> tuple[int, str, int]:

@@ -14,14 +14,14 @@ from itertools import groupby
 from typing import Final, NamedTuple
 
 from reliable_channel.sds import CoreLimits
-from reliable_channel.spi import Message
+from reliable_channel.spi import CodecError, Message, NimCodec, SpecCodec
 
 from .findings import Coverage, Finding, Gap, HeardSender, Orphan
 from .journals import Noted, Participant, lived
-from .lines import SET_ASIDE, WIRE_IN, WIRE_OUT, Line
+from .lines import SET_ASIDE, WIRE, Line
 from .misbehaviour import Deed
 from .reception import TAKEN
-from .replay import Life, Replay, message_of
+from .replay import HEARD, Life, Replay
 from .verdict import SetAside
 
 LAGS_OF_A_SENDER: Final = 16
@@ -29,10 +29,7 @@ LAGS_OF_A_SENDER: Final = 16
 MAX_LAGS: Final = CoreLimits().participants
 """Maximum number of senders whose clock one participant examines, in order of their first
 message."""
-
-
-BYTES_LOST: Final = "its bytes stand in a line that could not be read"
-_WIRE: Final = frozenset({WIRE_IN, WIRE_OUT})
+_CODECS: Final = (SpecCodec(), NimCodec())
 
 
 class Delivery(NamedTuple):
@@ -157,7 +154,7 @@ def facts_of(participant: Participant, *, settle_ms: int | None = None) -> Itera
     for life, noted in groupby(lived(*whose, participant.paths), key=lambda noted: noted.life):
         gathering = Gathering((*whose, life), settle_ms=settle_ms)
         for each in noted:
-            if reason := unread(each.line):
+            if reason := _unread(each.line):
                 aside[each.path, reason].append(each.number)
             yield from gathering.add(each, message_in(each.line))
         yield from gathering.end()
@@ -183,56 +180,19 @@ class Gathering:
 
     def __init__(self, whose: tuple[str, str, int], *, settle_ms: int | None = None) -> None:
         self.replay = Replay(*whose, settle_ms=settle_ms)
-        self._life = _Life(whose)
-
-    def add(self, noted: Noted, message: Message | None) -> Iterator[Fact]:
-        """Process the next line of the journal. Facts that need no other line are yielded at
-        once."""
-        self.replay.add(noted, message)
-        yield from self._life.add(noted.line, message)
-
-    def end(self) -> Iterator[Fact]:
-        """Yield the facts that would be true if no more lines followed. More lines may follow after
-        `end`."""
-        replay = self.replay
-        if replay.has_begun:
-            yield replay.life()
-            yield from replay.findings()
-            yield from replay.judged()
-            yield from replay.heard()
-            yield from replay.orphans()
-            yield from replay.gaps()
-            yield from self._life.end(replay)
-
-
-def unread(line: Line) -> str:
-    """Return the reason why a line, or the message in a line, could not be read, or an empty
-    text."""
-    if line.event == SET_ASIDE:
-        return line.record or ""
-    return BYTES_LOST if line.event in _WIRE and line.payload is None else ""
-
-
-def message_in(line: Line) -> Message | None:
-    """Return the message in a line, or None."""
-    return message_of(line.payload) if line.event in _WIRE else None
-
-
-class _Life:
-    """Gathers what one life says."""
-
-    def __init__(self, whose: tuple[str, str, int]) -> None:
         self._whose = whose
         self._logged: dict[str, Line] = {}
         self._sources: dict[bytes, str] = {}
         self._missing_since_ms: dict[str, int] = {}
         self._acknowledged: dict[str, Line] = {}
-        self._requests: Counter[str] = Counter()
         self._responses: Counter[str] = Counter()
         self._lags: dict[str, list[tuple[int, bytes, int]]] = {}
 
-    def add(self, line: Line, message: Message | None) -> Iterator[Fact]:
-        """Take a line; return the facts that need no other line."""
+    def add(self, noted: Noted, message: Message | None) -> Iterator[Fact]:
+        """Process the next line of the journal. Facts that need no other line are yielded at
+        once."""
+        self.replay.add(noted, message)
+        line = noted.line
         message_id, message_hash, at_ms = line.message_id or "", line.message_hash, line.at_ms or 0
         match line.event:
             case "message_logged":
@@ -242,7 +202,7 @@ class _Life:
             case "wire_in" if message_hash is not None:
                 if line.outcome in TAKEN:
                     self._sources[message_hash] = line.source or ""
-                if message is not None and (line.outcome in TAKEN or line.outcome == "sync"):
+                if message is not None and line.outcome in HEARD:
                     self._lag(line, message, message_hash, at_ms)
             case "wire_out" if message_hash is not None:
                 yield Dispatch(*self._whose, message_hash, line.source or "")
@@ -251,8 +211,6 @@ class _Life:
             case "message_missing":
                 for missing_id in line.message_ids or ():
                     self._missing_since_ms.setdefault(missing_id, at_ms)
-            case "repair_requested":
-                self._requests.update(line.message_ids or ())
             case "repair_sent":
                 self._responses[message_id] += 1
             case "message_lost":
@@ -260,8 +218,19 @@ class _Life:
             case "send_failed" | "delivery_failed":
                 yield Outcome(*self._whose, message_id, is_failure=True)
 
-    def end(self, replay: Replay) -> Iterator[Fact]:
-        """What is known in the end."""
+    def end(self) -> Iterator[Fact]:
+        """Yield the facts that would be true if no more lines followed. More lines may follow after
+        `end`."""
+        replay = self.replay
+        if not replay.has_begun:
+            return
+        yield replay.life()
+        yield from replay.findings()
+        yield from replay.judged()
+        yield from replay.heard()
+        yield from replay.orphans()
+        yield from replay.gaps()
+        yield from replay.misbehaviour
         positions = {entry.message_id: i for i, entry in enumerate(replay.log)}
         for message_id, line in self._logged.items():
             yield Delivery(
@@ -284,9 +253,8 @@ class _Life:
         for sender_id, lags in self._lags.items():
             for _, message_hash, lag_ms in sorted(lags):
                 yield Lag(*self._whose, sender_id, message_hash, lag_ms)
-        yield from replay.misbehaviour
-        for message_id in self._requests.keys() | self._responses.keys():
-            requests, responses = self._requests[message_id], self._responses[message_id]
+        for message_id in replay.asked.keys() | self._responses.keys():
+            requests, responses = len(replay.asked.get(message_id, ())), self._responses[message_id]
             yield Repair(*self._whose, message_id, requests, responses)
 
     def _lag(self, line: Line, message: Message, message_hash: bytes, at_ms: int) -> None:
@@ -303,3 +271,22 @@ class _Life:
             heappush(lags, entry)
         elif place > lags[0][0]:
             heapreplace(lags, entry)
+
+
+def _unread(line: Line) -> str:
+    """The reason why a line, or the message in it, could not be read."""
+    if line.event == SET_ASIDE:
+        return line.record or ""
+    is_lost = line.event in WIRE and line.payload is None
+    return "its bytes stand in a line that could not be read" if is_lost else ""
+
+
+def message_in(line: Line) -> Message | None:
+    """Return the SDS message in a line, in any dialect, or None."""
+    if line.event not in WIRE or line.payload is None:
+        return None
+    try:
+        codec = next((each for each in _CODECS if each.recognises(line.payload)), None)
+        return None if codec is None else codec.decode(line.payload)
+    except CodecError:
+        return None

@@ -193,8 +193,7 @@ def options_of(group: Sequence[Participant]) -> tuple[list[str], dict[str, str]]
     formats: set[str] = set()
     given: defaultdict[str, set[str]] = defaultdict(set)
     for participant in group[:MAX_ASKED]:
-        opened = _opened_line(Path(participant.paths[0]))
-        values = {} if opened is None else settings(opened)
+        values = next(map(settings, _openings(Path(participant.paths[0]))), {})
         formats.add(str(values.get("format", "")))
         options = values.get("options")
         for name, value in options.items() if isinstance(options, dict) else ():
@@ -207,13 +206,6 @@ def _text(values: set[str]) -> str:
     """Values of an option, each once: each participant has a seed."""
     shown = ", ".join(sorted(values, key=lambda value: (len(value), value))[:MAX_VALUES])
     return shown + (f" and {len(values) - MAX_VALUES} more" if len(values) > MAX_VALUES else "")
-
-
-def _opened_line(path: Path) -> Line | None:
-    for _, text in islice(numbered_texts(path), MAX_LINES_BEFORE_OPENED):
-        if not isinstance(text, Line) and b'"journal_opened"' in text:
-            return line_of(text)
-    return None
 
 
 def in_order(found: Sequence[tuple[int, Path]]) -> list[Path]:
@@ -416,16 +408,21 @@ def first_opened(path: Path) -> Opened | None:
     session has this SDK's version, a session of another version is used, so that its lines count.
     """
     found = None
-    for _, text in islice(numbered_texts(path), MAX_LINES_BEFORE_OPENED):
-        if isinstance(text, Line) or b'"journal_opened"' not in text:
-            continue
-        line = line_of(text)
-        channel_id = settings(line).get("channel_id") if line.event == OPENED else None
+    for line in _openings(path):
+        channel_id = settings(line).get("channel_id")
         if isinstance(channel_id, str) and line.sender_id is not None:
             found = found or (channel_id, line.sender_id, line.at_ms or 0)
-            if not _why_not(line, channel_id, line.sender_id):
+            if not other_format(line):
                 return found[0], found[1], line.at_ms or 0
     return found
+
+
+def _openings(path: Path) -> Iterator[Line]:
+    for _, text in islice(numbered_texts(path), MAX_LINES_BEFORE_OPENED):
+        if not isinstance(text, Line) and b'"journal_opened"' in text:
+            line = line_of(text)
+            if line.event == OPENED:
+                yield line
 
 
 def _why_not(opened: Line, channel_id: str, participant_id: str) -> str:

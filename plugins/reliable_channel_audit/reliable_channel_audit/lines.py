@@ -25,7 +25,8 @@ WIRE_OUT: Final = "wire_out"
 SET_ASIDE: Final = "set_aside"
 """Event of a line that could not be read. The `record` of an unreadable line contains the
 reason."""
-PLAIN: Final = frozenset({LOGGED, WIRE_IN, WIRE_OUT})
+WIRE: Final = frozenset({WIRE_IN, WIRE_OUT})
+PLAIN: Final = WIRE | {LOGGED}
 """Events whose lines have no fields besides those of `Line`."""
 KNOWN: Final = frozenset(
     {OPENED, CLOSED, LOGGED, WIRE_IN, WIRE_OUT} | {event.wire_name for event in get_args(AnyEvent)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from itertools import pairwise, repeat
 from typing import Final, NamedTuple
@@ -30,7 +30,7 @@ class Landed(NamedTuple):
         return self.lamport_timestamp, self.message_id
 
 
-class LogOrder:
+class LogOrder(list[Landed]):
     """Log in which each message is at the position that its participant reported.
 
     Positions count from the oldest kept entry, so the log also counts evicted entries. Entries from
@@ -38,19 +38,12 @@ class LogOrder:
     """
 
     def __init__(self) -> None:
-        self.entries: list[Landed] = []
-        self._unknown = 0
-        self._evicted = 0
+        super().__init__()
+        self._unknown = self._evicted = 0
         self.beyond: Landed | None = None
         """The first message whose position is beyond the end of the log."""
         self._step = (0, 0)
         """When a step was that let something go, and how much had left the log before it."""
-
-    def __iter__(self) -> Iterator[Landed]:
-        return iter(self.entries)
-
-    def __len__(self) -> int:
-        return len(self.entries)
 
     @property
     def is_partial(self) -> bool:
@@ -60,8 +53,8 @@ class LogOrder:
     def go_on(self, log_length: int) -> None:
         """Begin another session of the participant with the given number of entries."""
         self._evicted = 0
-        self._unknown = max(0, log_length - len(self.entries))
-        del self.entries[: max(0, len(self.entries) - log_length)]
+        self._unknown = max(0, log_length - len(self))
+        del self[: max(0, len(self) - log_length)]
 
     def lose(self) -> None:
         """Note that entries are in unreadable lines, so later positions are unreliable."""
@@ -70,7 +63,7 @@ class LogOrder:
     def restore(self, entry: Landed) -> None:
         """Add a message that was already in the log when the session began."""
         self._unknown = max(0, self._unknown - 1)
-        self.entries.insert(bisect_left(self.entries, entry), entry)
+        self.insert(bisect_left(self, entry), entry)
 
     def land(self, entry: Landed, position: int, evicted: int, at_ms: int) -> None:
         """Insert a message at its reported position.
@@ -83,24 +76,29 @@ class LogOrder:
             self._evicted = evicted
         place = position + evicted - self._unknown
         if self._unknown:  # what is unknown may stand between, so that its position means little
-            place = bisect_left(self.entries, entry)
+            place = bisect_left(self, entry)
         elif self._step[0] == at_ms:
             least = place - evicted + self._step[1]
-            place = min(max(bisect_left(self.entries, entry), least), place)
-        if place > len(self.entries):
+            place = min(max(bisect_left(self, entry), least), place)
+        if place > len(self):
             self.beyond = self.beyond or entry
-        self.entries.insert(max(0, place), entry)
+        self.insert(max(0, place), entry)
 
     def forget(self, message_id: str) -> None:
         """Remove a message that turned out to be forged."""
-        self.entries = [entry for entry in self.entries if entry.message_id != message_id]
+        self[:] = [entry for entry in self if entry.message_id != message_id]
+
+    @property
+    def disordered(self) -> tuple[Landed, Landed] | None:
+        """First two neighbours that are not in order of their keys."""
+        return next((each for each in pairwise(self) if each[0].key > each[1].key), None)
 
     def digest(self) -> str:
         """Return the hex digest of all entries, and of their order if it is not that of
         `Landed.key`."""
-        if all(one.key <= other.key for one, other in pairwise(self.entries)):
-            return digest_of(hours_of(self.entries, repeat(0)))
-        return sha256(b"".join(map(entry_digest, self.entries))).hexdigest()
+        if self.disordered is None:
+            return digest_of(hours_of(self, repeat(0)))
+        return sha256(b"".join(map(entry_digest, self))).hexdigest()
 
 
 class Hour(NamedTuple):

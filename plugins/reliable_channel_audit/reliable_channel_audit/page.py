@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
+from string import Template
 from typing import Any, Final
 
 from .evidence import Evidence, show
 from .findings import PROMISES, Audit, Finding, severity
 from .lines import time_text
 from .rates import latency, percent
-from .timeline import LEGEND, TimeBucket, draw_timeline
+from .timeline import TimeBucket, draw_timeline
 from .verdict import NO_CASE, Behind, Value, Verdict
 
 MAX_ROWS: Final = 200
@@ -46,63 +47,7 @@ SEVERITIES: Final = (
 _LONG_ID: Final = re.compile(r"\b([0-9a-f]{10})[0-9a-f]{54}\b")
 _FIGURE: Final = re.compile(r"-?[\d.,]+(?: [a-z%]+)?|")
 _MARKS: Final = {Value.KEPT: "✓", Value.BROKEN: "✗", Value.UNKNOWN: "?"}
-PAGE: Final = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
-<meta name="viewport" content="width=device-width, initial-scale=1"><style>
-body {{ font: 15px/1.5 system-ui, sans-serif; max-width: 72rem; margin: 2rem auto; padding: 0 1rem;
-  color: #1a1a1a; }}
-h1 {{ font-size: 1.6rem; line-height: 1.2 }} h2 {{ font-size: 1.15rem; margin: 2.4rem 0 .4rem }}
-h3 {{ font-size: 1rem; margin: 1.4rem 0 .3rem }}
-table {{ border-collapse: collapse; font-size: 13px; width: 100% }}
-th, td {{ text-align: left; padding: .25rem .7rem .25rem 0; border-bottom: 1px solid #e4e4e4;
-  vertical-align: top; overflow-wrap: anywhere }}
-th {{ overflow-wrap: normal; hyphens: auto }}
-td.number {{ text-align: right; font-variant-numeric: tabular-nums; overflow-wrap: normal }}
-.kept {{ color: #00694b }} .broken {{ color: #b3001b; font-weight: 600 }} .about {{ color: #555 }}
-.unknown {{ color: #8a5a00 }}
-td:last-child.number, th:last-child.number {{ padding-right: 0 }}
-th.number {{ text-align: right }}
-.facts {{ display: grid; gap: .6rem 1.2rem;
-  grid-template-columns: repeat(auto-fit, minmax(9rem, 1fr)) }}
-.facts div {{ border-left: 3px solid #d0d0d0; padding-left: .6rem; overflow-wrap: anywhere }}
-.facts div:first-child {{ border-color: currentColor; font-weight: 600 }}
-.facts b {{ display: block; font-weight: 500; color: #555; font-size: 12px }}
-.matrix td, .matrix th {{ text-align: center; padding: .25rem .1rem }}
-.matrix th {{ font-weight: 400; font-size: 11px }}
-.matrix td:first-child, .matrix th:first-child {{ text-align: left; white-space: nowrap }}
-.grid {{ table-layout: fixed }} .grid td, .grid th {{ padding: .25rem .15rem }}
-.grid th {{ font-size: 12px }}
-td.number + td:not(.number), th.number + th:not(.number) {{ padding-left: 1.2rem }}
-.grid small {{ display: block; color: #555; font-weight: 400; line-height: 1.3 }}
-.wide {{ overflow-x: auto }} .figures td {{ overflow-wrap: normal }}
-.figures th, .figures td.number, .figures td.time {{ white-space: nowrap }}
-.matrix td.broken {{ background: #fbe3e5 }} .matrix td.unknown {{ background: #fdf3dc }}
-.legend {{ font-size: 12px; color: #444; margin: .2rem 0 }}
-.legend span {{ display: inline-block; width: 1.6rem; margin: 0 .4rem 0 .8rem;
-  vertical-align: middle }}
-.legend span.area {{ height: .8rem }}
-details {{ border: 1px solid #e4e4e4; border-radius: 4px; padding: .4rem .7rem; margin: .5rem 0 }}
-details:target {{ border-color: #b3001b }}
-pre {{ font-size: 12px; white-space: pre-wrap; overflow-wrap: anywhere; margin: .3rem 0;
-  background: #f6f6f6; padding: .4rem }}
-.picture {{ overflow-x: auto }} .picture svg {{ height: auto; width: 100%; min-width: 40rem }}
-@media (max-width: 640px) {{
-  table.rows, .rows tbody, .rows tr, .rows td {{ display: block; padding: 0 }}
-  .rows tr.head {{ display: none }}
-  .rows tr {{ border-bottom: 1px solid #c8c8c8; padding: .4rem 0 }}
-  .rows td, .rows td.number {{ border: 0; text-align: left }}
-  .rows td[data-label] {{ position: relative; padding-left: 9.1rem }}
-  .rows td[data-label]::before {{ content: attr(data-label); color: #555; position: absolute;
-    left: 0; width: 8.5rem }}
-  .figures {{ font-size: 12px }} .figures td, .figures th {{ padding-right: .5rem }}
-  .grid {{ font-size: 11px }}
-  .matrix:not(.grid) th {{ writing-mode: vertical-rl; height: 8rem; text-align: left }}
-  .matrix th:first-child {{ writing-mode: horizontal-tb; vertical-align: bottom }}
-}}
-</style></head><body>
-{body}
-</body></html>
-"""
+_COLUMNS: Final = ("promise", "participant", "message", "since", "what", "evidence")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +55,12 @@ class Subject:
     channels: Sequence[str]
     begin_ms: int
     end_ms: int
-    formats: Sequence[str] = ()
+    formats: Sequence[str]
     """Versions of the journals' format."""
-    options: Mapping[str, str] | None = None
+    options: Mapping[str, str]
     """Options of the channel that differ from the defaults, by name."""
-    settle_ms: int = 0
-    version: str = ""
+    settle_ms: int
+    version: str
     """Name and version of the audit program."""
 
 
@@ -135,31 +80,53 @@ def page(
 ) -> str:
     """Return the whole page, with deliveries before promises. `sections` are made by the function
     `section`."""
+    about = "Messages that were accepted while the participant was there, and are not in its log."
+    latencies = "From the sender to the logs of others, by when it was accepted."
+    unread = "What could not be read. All else was judged."
+    columns = "file", "why", "lines", "first line"
+    drawn = draw_timeline(buckets)
     body = [
         f'<h1 class="{found.value.value}">{HEADLINES[found.value]}</h1>',
         *_judged(found, subject),
-        *_behind(found),
-        *_timeline(buckets),
+        section("Behind now", about, Behind._fields, found.behind),
+        section("Latency over time", latencies, drawn=drawn) if drawn else "",
         *leading,
         *_promises(found),
         *_matrix(found, cases),
         *_findings(found, evidence),
         *sections,
-        *_set_aside(found),
+        section("Set aside", unread, columns, found.set_aside) if found.set_aside else "",
         *_evidence(evidence),
     ]
-    return PAGE.format(title="What happened in the channel", body="\n".join(body))
+    template = Template(Path(__file__).with_name("page.html").read_text(encoding="utf-8"))
+    return template.substitute(body="\n".join(filter(None, body)))
 
 
 def section(
-    title: str, about: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], drawn: str = ""
+    title: str,
+    about: str,
+    columns: Sequence[str] = (),
+    rows: Sequence[Sequence[Any]] = (),
+    drawn: str = "",
 ) -> str:
-    """Return a section with a title, an explanation, and a table or a drawing."""
+    """Return a section with a title, an explanation, and a table or a drawing. A table shows at
+    most `MAX_ROWS` rows."""
     if not rows and not drawn:
         return f'<p class="about">{escape(title)}: none.</p>'
-    filled = _table(columns, rows) if rows else ""
+    filled = _table(columns, rows[:MAX_ROWS]) if rows else ""
     picture = f'<div class="picture">{drawn}</div>' if drawn else ""
-    return f'<h2>{escape(title)}</h2><p class="about">{escape(about)}</p>{picture}{filled}'
+    return _heading(title, about) + picture + filled
+
+
+def matrix(
+    corner: str, heads: Iterable[str], rows: Mapping[str, Iterable[str]], kind: str = ""
+) -> str:
+    """Return a table with a participant in each row. `heads` and the cells of `rows` are HTML."""
+    body = (
+        f"<tr><td>{escape(name[:40])}</td>{''.join(cells)}</tr>\n" for name, cells in rows.items()
+    )
+    head = f"<tr><th>{corner}</th>{''.join(heads)}</tr>\n"
+    return f'<table class="matrix{kind}">{head}{"".join(body)}</table>'
 
 
 def worst_participants(found: Verdict, participants: Iterable[str]) -> list[str]:
@@ -169,22 +136,19 @@ def worst_participants(found: Verdict, participants: Iterable[str]) -> list[str]
     return sorted(every[:MAX_IN_MATRIX])
 
 
+def _heading(title: str, about: str) -> str:
+    return f'<h2>{escape(title)}</h2><p class="about">{escape(about)}</p>'
+
+
 def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
     """Columns without a value are left out, and the channel where there is but one."""
-    every = zip(columns, zip(*rows, strict=True), strict=True)
-    shown = {name: values for name, values in every if _tells(name, values)}
-    kinds = [
-        " class=time" if name in TIMES else " class=number" * all(map(_is_figure, values))
-        for name, values in shown.items()
-    ]
-    cells = [
-        [f"<td{kind}>{_text(name, value)}</td>" for value in values]
-        for (name, values), kind in zip(shown.items(), kinds, strict=True)
-    ]
-    names = (title_of(name) for name in shown)
-    head = "".join(
-        f"<th{kind}>{escape(name)}</th>" for name, kind in zip(names, kinds, strict=True)
-    )
+    head, cells = "", []
+    for name, values in zip(columns, zip(*rows, strict=True), strict=True):
+        if len({*values} - ({None, ""} if name != "channel_id" else {values[0]})):
+            is_number = all(value is None or _FIGURE.fullmatch(str(value)) for value in values)
+            kind = " class=time" if name in TIMES else " class=number" * is_number
+            head += f"<th{kind}>{escape(title_of(name))}</th>"
+            cells.append([f"<td{kind}>{_text(name, value)}</td>" for value in values])
     body = "".join(f"<tr>{''.join(row)}</tr>\n" for row in zip(*cells, strict=True))
     return f'<div class="wide"><table class="figures"><tr>{head}</tr>\n{body}</table></div>'
 
@@ -192,12 +156,6 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
 def title_of(column: str) -> str:
     """Return the heading of a column on the page."""
     return TIMES.get(column, column).removesuffix("_id").replace("_", " ")
-
-
-def _tells(name: str, values: Sequence[Any]) -> bool:
-    if name == "channel_id":
-        return len({*values}) > 1
-    return any(value not in (None, "") for value in values)
 
 
 def _text(name: str, value: Any) -> str:
@@ -208,10 +166,6 @@ def _text(name: str, value: Any) -> str:
     if isinstance(value, str | bool):
         return _short(str(value))
     return f"{value:,.2f}" if isinstance(value, float) else f"{value:,}"
-
-
-def _is_figure(value: Any) -> bool:
-    return value is None or bool(_FIGURE.fullmatch(str(value)))
 
 
 def _short(text: str) -> str:
@@ -246,19 +200,12 @@ def _judged(found: Verdict, subject: Subject) -> Iterator[str]:
         if value
     )
     yield f'<div class="facts">{"".join(cells)}</div>'
-    others = "; ".join(f"{name} {value}" for name, value in (subject.options or {}).items())
+    others = "; ".join(f"{name} {value}" for name, value in subject.options.items())
     about = (
         f"Judged by {subject.version} from journals of {', '.join(subject.formats)}. A message is "
         f"due after {subject.settle_ms / 1000:g} s. Options other than the defaults: "
     )
     yield f'<p class="about">{escape(about + (others or "none"))}.</p>'
-
-
-def _behind(found: Verdict) -> Iterator[str]:
-    """Participants that lack messages now."""
-    about = "Messages that were accepted while the participant was there, and are not in its log."
-    rows = [tuple(each) for each in found.behind]
-    yield section("Behind now", about, Behind._fields, rows[:MAX_ROWS])
 
 
 def _promises(found: Verdict) -> Iterator[str]:
@@ -291,19 +238,19 @@ def _matrix(found: Verdict, cases: CaseTable) -> Iterator[str]:
     about = "Findings of each participant; ✓ where it was judged without one, ? where some was not."
     if len(names) < found.participants:
         about += f" {len(names)} of {found.participants:,} participants, those with findings first."
-    yield f'<h2>Participants and promises</h2><p class="about">{about}</p><table class="matrix">'
-    heads = "".join(
+    yield _heading("Participants and promises", about)
+    heads = (
         f'<th title="{escape(PROMISES[audit])}">{audit.value.replace("_", " ")}</th>'
         for audit in Audit
     )
-    yield f"<tr><th>participant</th>{heads}</tr>"
-    for name in names:
-        cells = "".join(
+    rows = {
+        name: [
             _mark(counts[name, audit.value], *cases.get((name, audit.value), (0, None)))
             for audit in Audit
-        )
-        yield f"<tr><td>{escape(name[:40])}</td>{cells}</tr>"
-    yield "</table>"
+        ]
+        for name in names
+    }
+    yield matrix("participant", heads, rows)
 
 
 def _mark(findings: int, cases: int, why: str | None) -> str:
@@ -314,14 +261,6 @@ def _mark(findings: int, cases: int, why: str | None) -> str:
     return f'<td class="kept" title="{cases:,} cases">✓</td>' if cases else "<td>&ndash;</td>"
 
 
-def _timeline(buckets: Sequence[TimeBucket]) -> Iterator[str]:
-    drawn = draw_timeline(buckets)
-    if drawn:
-        yield "<h2>Latency over time</h2>"
-        yield '<p class="about">From the sender to the logs of others, by when it was accepted.</p>'
-        yield f'<div class="picture">{drawn}</div>{LEGEND}'
-
-
 def _findings(found: Verdict, evidence: Sequence[Evidence]) -> Iterator[str]:
     """By severity, the worst first; with links to what shows them."""
     if not found.findings:
@@ -329,24 +268,21 @@ def _findings(found: Verdict, evidence: Sequence[Evidence]) -> Iterator[str]:
     links: dict[Finding | str, int] = {}
     for number, each in enumerate(evidence, 1):
         links |= {each.finding: number, each.finding.message_id or each.finding: number}
-    by_severity: defaultdict[int, list[Finding]] = defaultdict(list)
-    for finding in found.findings:
-        by_severity[severity(finding)].append(finding)
     total = sum(found.broken.values())
     about = f"{total:,} in all, the worst first, with times by the clocks of the journals."
-    yield f'<h2>Findings</h2><p class="about">{about}</p>'
-    columns = ["promise", "participant", "message", "since", "what", "evidence"]
-    head = "".join(f"<th>{name}</th>" for name in columns)
-    for rank, findings in sorted(by_severity.items()):
-        yield f"<h3>{escape(SEVERITIES[rank].capitalize())}: {len(findings):,}</h3>"
-        yield f'<table class="rows"><tr class="head">{head}</tr>'
-        for finding in sorted(findings, key=lambda each: (each not in links, each))[:MAX_ROWS]:
-            link = links.get(finding, links.get(finding.message_id))
-            yield _finding(columns, finding, link)
-        yield "</table>"
+    yield _heading("Findings", about)
+    head = "".join(f"<th>{name}</th>" for name in _COLUMNS)
+    for rank, title in enumerate(SEVERITIES):
+        findings = [each for each in found.findings if severity(each) == rank]
+        if findings:
+            yield f"<h3>{escape(title.capitalize())}: {len(findings):,}</h3>"
+            yield f'<table class="rows"><tr class="head">{head}</tr>'
+            for finding in sorted(findings, key=lambda each: (each not in links, each))[:MAX_ROWS]:
+                yield _finding(finding, links.get(finding, links.get(finding.message_id)))
+            yield "</table>"
 
 
-def _finding(columns: Sequence[str], finding: Finding, link: int | None) -> str:
+def _finding(finding: Finding, link: int | None) -> str:
     values = [
         escape(finding.audit.replace("_", " ")),
         escape(finding.participant_id),
@@ -355,7 +291,7 @@ def _finding(columns: Sequence[str], finding: Finding, link: int | None) -> str:
         _short(finding.detail),
         "" if link is None else f'<a href="#evidence-{link}">evidence {link}</a>',
     ]
-    cells = zip(columns, values, strict=True)
+    cells = zip(_COLUMNS, values, strict=True)
     row = "".join(f'<td data-label="{name}">{v}</td>' if v else "<td></td>" for name, v in cells)
     return f"<tr>{row}</tr>"
 
@@ -363,7 +299,7 @@ def _finding(columns: Sequence[str], finding: Finding, link: int | None) -> str:
 def _evidence(evidence: Sequence[Evidence]) -> Iterator[str]:
     if evidence:
         about = f"Of the worst findings, of each message one: {len(evidence)}."
-        yield f'<h2>Evidence</h2><p class="about">{about}</p>'
+        yield _heading("Evidence", about)
     for number, each in enumerate(evidence, 1):
         finding = each.finding
         title = f"{number}. {finding.audit.replace('_', ' ')} at {finding.participant_id}: "
@@ -379,16 +315,3 @@ def _evidence(evidence: Sequence[Evidence]) -> Iterator[str]:
             yield f'<p class="about">Around {escape(where)}</p>'
             yield f"<pre>{_short(chr(10).join(lines))}</pre>"
         yield f"<pre>{escape(each.command)}</pre></details>"
-
-
-def _set_aside(found: Verdict) -> Iterator[str]:
-    if found.set_aside:
-        columns = ["file", "why", "lines", "first line"]
-        about = "What could not be read. All else was judged."
-        yield section("Set aside", about, columns, [tuple(e) for e in found.set_aside][:MAX_ROWS])
-
-
-def as_json(found: Verdict, evidence: Sequence[Evidence]) -> str:
-    """Return the verdict and its evidence as the output of `check --json`."""
-    shown = [each.to_dict() for each in evidence]
-    return json.dumps(json.loads(found.to_json()) | {"evidence": shown}, indent=1) + "\n"

@@ -74,7 +74,8 @@ class Context:
             if of.why or of.certain_ms
         }
         """How far wrong clocks are ahead (ms); None if that is unknown."""
-        self.unheard = without_journal(lives, heard)
+        senders = {(each.channel_id, each.sender_id) for each in heard}
+        self.unheard = sorted(senders - {life[:2] for life in lives})
         """Channel and name of each participant that was heard and left no journal."""
         self.partial = {channel_id for channel_id, _ in self.unheard}
         self._settle_ms = settle_ms
@@ -89,24 +90,21 @@ class Context:
             self._settles[life.channel_id] = max(self._settles[life.channel_id], life.settle_ms)
             end_ms = life.until_ms - ahead_ms
             self.ends_ms[life[:2]] = max(end_ms, self.ends_ms.get(life[:2], end_ms))
-        self._gaps: dict[str, dict[str, list[Gap]]] = {}
+        self.early_ends = self._early_ends(heard)
+        """When journals end whose participants went on."""
+        self._gaps: defaultdict[Whose, list[Gap]] = defaultdict(list)
         for gap in gaps:
             ahead_ms = self.ahead_ms[gap[:2]]
             from_ms, to_ms = gap.from_ms - ahead_ms, gap.to_ms - ahead_ms
-            self._add(gap._replace(from_ms=from_ms, to_ms=to_ms))
-        self.early_ends = self._early_ends(heard)
-        """When journals end whose participants went on."""
+            self._gaps[gap[:2]].append(gap._replace(from_ms=from_ms, to_ms=to_ms))
         for whose, end_ms in self.early_ends.items():
-            self._add(Gap(*whose, 0, end_ms + 1, ALWAYS_MS[1], ENDS_EARLY))
+            self._gaps[whose].append(Gap(*whose, 0, end_ms + 1, ALWAYS_MS[1], ENDS_EARLY))
 
     def of_channel(self, channel_id: str) -> Context:
         """Return a context with only the participants of one channel."""
         own = copy(self)
         own.lives = [life for life in self.lives if life.channel_id == channel_id]
         return own
-
-    def _add(self, gap: Gap) -> None:
-        self._gaps.setdefault(gap.channel_id, {}).setdefault(gap.participant_id, []).append(gap)
 
     def _early_ends(self, heard: Iterable[HeardSender]) -> dict[Whose, int]:
         """Those of which the newest message that was heard is newer than any in their
@@ -138,14 +136,8 @@ class Context:
 
     def gap(self, whose: Whose, from_ms: int, to_ms: int) -> Gap | None:
         """Return a gap of a participant's journal in a time range, or None."""
-        return next(
-            (
-                gap
-                for gap in self._gaps.get(whose[0], {}).get(whose[1], ())
-                if gap.from_ms <= to_ms and from_ms <= gap.to_ms
-            ),
-            None,
-        )
+        gaps = self._gaps.get(whose, ())
+        return next((gap for gap in gaps if gap.from_ms <= to_ms and from_ms <= gap.to_ms), None)
 
     def may_have(self, whose: Whose, at_ms: int) -> bool:
         """Return True if another journal ends so shortly before a time that it may lack later
@@ -157,9 +149,8 @@ class Context:
 
     def gap_of_others(self, whose: Whose, from_ms: int, to_ms: int) -> Gap | None:
         """Return a gap of another participant's journal in a time range, or None."""
-        others = (each for each in self._gaps.get(whose[0], {}) if each != whose[1])
-        found = (self.gap((whose[0], each), from_ms, to_ms) for each in others)
-        return next(filter(None, found), None)
+        others = (each for each in self._gaps if each[0] == whose[0] and each != whose)
+        return next(filter(None, (self.gap(each, from_ms, to_ms) for each in others)), None)
 
 
 @dataclass(slots=True)
@@ -214,15 +205,6 @@ def compare_messages(
     return result, false
 
 
-class _Agenda:
-    """The messages of a channel by when they were accepted."""
-
-    def __init__(self) -> None:
-        self.dated: list[tuple[int, str]] = []
-        self.undated: dict[str, tuple[str, str]] = {}
-        """Messages whose time is unknown, with their sender and why."""
-
-
 def undelivered(
     context: Context,
     holders: Mapping[MessageKey, Sequence[Delivery]],
@@ -240,7 +222,8 @@ def undelivered(
     lost = {each[:4] for each in outcomes if not each.is_failure}
     here: defaultdict[tuple[str, str, int], set[str]] = defaultdict(set)
     accepted: dict[MessageKey, Delivery] = {}
-    agendas: defaultdict[str, _Agenda] = defaultdict(_Agenda)
+    dated: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
+    undated: defaultdict[str, dict[str, tuple[str, str]]] = defaultdict(dict)
     for key, held in holders.items():
         for each in held:
             here[each[:3]].add(each.message_id)
@@ -248,24 +231,22 @@ def undelivered(
         is_failed = any((key[0], each.first_segment_id) in failures for each in held)
         if is_failed or key in false:
             continue
-        agenda = agendas[key[0]]
         if why := context.unknown_clock(message[:2]):
-            agenda.undated[key[1]] = message.participant_id, why
+            undated[key[0]][key[1]] = message.participant_id, why
         else:
-            agenda.dated.append((message.at_ms - context.ahead_ms[message[:2]], key[1]))
-    for agenda in agendas.values():
-        agenda.dated.sort()
+            dated[key[0]].append((message.at_ms - context.ahead_ms[message[:2]], key[1]))
+    for times in dated.values():
+        times.sort()
     for life in context.lives:
-        agenda = agendas[life.channel_id]
-        has = here[life[:3]]
-        for message_id, (participant_id, why) in agenda.undated.items():
+        has, times = here[life[:3]], dated[life.channel_id]
+        for message_id, (participant_id, why) in undated[life.channel_id].items():
             if message_id not in has:
                 result.cannot_judge(Audit.DELIVERY, participant_id, why)
         if why := context.unknown_clock(life[:2]):
-            if any(message_id not in has for _, message_id in agenda.dated):
+            if any(message_id not in has for _, message_id in times):
                 result.cannot_judge(Audit.DELIVERY, life.participant_id, why)
             continue
-        _owed(context, life, agenda, has, accepted, lost, result)
+        _owed(context, life, times, has, accepted, lost, result)
         if life[:2] in context.early_ends:
             result.cannot_judge(Audit.DELIVERY, life.participant_id, ENDS_EARLY)
 
@@ -273,7 +254,7 @@ def undelivered(
 def _owed(
     context: Context,
     life: Life,
-    agenda: _Agenda,
+    times: Sequence[tuple[int, str]],
     has: set[str],
     accepted: Mapping[MessageKey, Delivery],
     lost: set[tuple[str, str, int, str]],
@@ -283,7 +264,6 @@ def _owed(
     whose, settle_ms = life[:3], context.settle_ms(life.channel_id)
     owed_from_ms = life.owed_from_ms - context.ahead_ms[life[:2]]
     until_ms = life.until_ms - context.ahead_ms[life[:2]]
-    times = agenda.dated
     begin, end = bisect_left(times, (owed_from_ms, "")), bisect_left(times, (until_ms + 1, ""))
     for accepted_ms, message_id in times[begin:end]:
         message = accepted[life.channel_id, message_id]
@@ -409,12 +389,6 @@ def invented(
         inventors[message] |= {each[:3] for each in held if each.source is None}
         for whose in sorted(inventors[message] or {(message[0], NOBODY, 0)}):
             yield Finding(Audit.IDS.value, *whose, message[1], at_ms, NOT_SENT)
-
-
-def without_journal(lives: Iterable[Life], heard: Iterable[HeardSender]) -> list[tuple[str, str]]:
-    """Return channel and name of each participant that sent messages but left no journal."""
-    here = {life[:2] for life in lives}
-    return sorted({(each.channel_id, each.sender_id) for each in heard} - here)
 
 
 def unknowns(

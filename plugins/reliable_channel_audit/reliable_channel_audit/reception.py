@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from reliable_channel.spi import Message
 
 from .findings import Audit
-from .lines import CLOSED, LOGGED, OPENED, SET_ASIDE, WIRE_IN, Line
+from .lines import Line
 
 TAKEN: Final = frozenset({"delivered", "parked"})
 """Outcomes of messages that enter the log at once or later."""
@@ -33,8 +33,8 @@ class _Copy(NamedTuple):
     sender_id: str
     lamport_timestamp: int
     content_sha256: bytes
-    references: tuple[str, ...]
     at_ms: int
+    references: tuple[str, ...] = ()
 
 
 class Reception:
@@ -58,7 +58,7 @@ class Reception:
         """Which one it was."""
         self._unlogged: dict[str, _Copy] = {}
         """Received and not logged so far."""
-        self._not_arrived: dict[str, int] = {}
+        self._not_arrived: dict[str, _Copy] = {}
         self._logged: dict[str, _Copy] = {}
         self._found: list[Remark] = []
         self._is_open = False
@@ -68,24 +68,24 @@ class Reception:
         """Process the next line of the journal, with the message in the line."""
         at_ms = line.at_ms or 0
         match line.event:
-            case event if event == SET_ASIDE:
+            case "set_aside":
                 self.is_damaged = True
                 return
-            case event if event == WIRE_IN:
+            case "wire_in":
                 if line.payload is None:
                     self.is_damaged = True
                 elif message is not None and line.message_hash and line.outcome in TAKEN:
                     self._arrived[line.message_hash] = _copy(message, at_ms)
-            case event if event == LOGGED:
+            case "message_logged":
                 self._log(line, at_ms)
             case "message_received":
                 self._receive(line, at_ms)
             case "message_forged":
                 self._waiting.pop(line.message_id or "", None)
-            case event if event == OPENED:
+            case "journal_opened":
                 self._waiting = self._without_last()
                 self._is_open = True
-            case event if event == CLOSED:
+            case "journal_closed":
                 self._is_open = False
         self._last_ms = at_ms
 
@@ -94,16 +94,13 @@ class Reception:
         yield from self._found
         if self.is_damaged:
             return
-        waiting = self._without_last()
-        for message_id, at_ms in self._not_arrived.items():
-            yield Audit.ARRIVED, message_id, at_ms, "in the log, and it never arrived"
-        for message_id, copy in self._unlogged.items():
-            if self.is_plain:
-                yield Audit.RECEIVED, message_id, copy.at_ms, "received, and not in the log"
-        for message_id, copy in waiting.items():
-            if self.is_plain:
-                detail = "in the log, and the application did not receive it"
-                yield Audit.RECEIVED, message_id, copy.at_ms, detail
+        missing = [(Audit.ARRIVED, self._not_arrived, "in the log, and it never arrived")]
+        if self.is_plain:
+            detail = "in the log, and the application did not receive it"
+            missing.append((Audit.RECEIVED, self._without_last(), detail))
+            missing.append((Audit.RECEIVED, self._unlogged, "received, and not in the log"))
+        for audit, copies, detail in missing:
+            yield from ((audit, each, copy.at_ms, detail) for each, copy in copies.items())
 
     def unjudged(self) -> Iterator[tuple[Audit, str]]:
         """Yield the audits with cases that could not be judged, with reasons."""
@@ -115,28 +112,22 @@ class Reception:
             yield Audit.RECEIVED, why
 
     def _log(self, line: Line, at_ms: int) -> None:
-        message_id = line.message_id or ""
-        logged = _Copy(
-            message_id,
-            line.sender_id or "",
-            line.lamport_timestamp or 0,
-            line.content_sha256 or b"",
-            (),
-            at_ms,
-        )
+        logged = _copy_in(line, line.content_sha256 or b"", at_ms)
+        message_id = logged.message_id
         known = self._logged.setdefault(message_id, logged)
         if known is not logged:
             if line.outcome == "restored" and (what := _difference(known, logged)):
                 detail = f"the log has another {what} than before the restart"
                 self._found.append((Audit.ARRIVED, message_id, at_ms, detail))
             return
-        if line.outcome != "restored":
-            self.arrivals += line.sender_id != self._participant_id
-        if line.message_hash is None or line.outcome == "restored":
+        if line.outcome == "restored":
+            return
+        self.arrivals += line.sender_id != self._participant_id
+        if line.message_hash is None:
             return
         arrived = self._arrived.pop(line.message_hash, None)
         if arrived is None:
-            self._not_arrived[message_id] = at_ms
+            self._not_arrived[message_id] = logged
         elif what := _difference(arrived, logged):
             detail = f"the log has another {what} than arrived"
             self._found.append((Audit.ARRIVED, message_id, at_ms, detail))
@@ -149,21 +140,14 @@ class Reception:
 
     def _receive(self, line: Line, at_ms: int) -> None:
         message_id = line.message_id or ""
-        redelivered = line.outcome == "redelivered"
-        if message_id in self._received and not redelivered:
+        if message_id in self._received and line.outcome != "redelivered":
             detail = "the application received it twice"
             self._found.append((Audit.RECEIVED, message_id, at_ms, detail))
             return
         self.receptions += 1
         self._received[message_id] = self.receptions
-        received = _Copy(
-            message_id,
-            line.sender_id or "",
-            line.lamport_timestamp or 0,
-            b"" if line.payload is None else sha256(line.payload).digest(),
-            (),
-            at_ms,
-        )
+        content = b"" if line.payload is None else sha256(line.payload).digest()
+        received = _copy_in(line, content, at_ms)
         copy = self._waiting.pop(message_id, None)
         if copy is not None:
             self._compare(copy, received)
@@ -181,9 +165,8 @@ class Reception:
         if not self.is_plain:
             return
         place = self._received[received.message_id]  # `copy` may have arrived under another id
-        is_last = place == self.receptions
-        if is_last and not self._waiting:  # as nearly always: nothing can be out of order
-            return
+        if place == self.receptions and not self._waiting:
+            return  # as nearly always: nothing can be out of order
         for reference in copy.references:
             if reference in self._waiting:
                 self._early[reference].append((copy.message_id, received.at_ms))
@@ -201,13 +184,8 @@ class Reception:
     def _without_last(self) -> dict[str, _Copy]:
         """What waits; a killed process may have logged in its last step what it did not emit any
         more."""
-        if not self._is_open:
-            return self._waiting
-        return {
-            message_id: copy
-            for message_id, copy in self._waiting.items()
-            if copy.at_ms < self._last_ms
-        }
+        waiting = self._waiting.items()
+        return {at: copy for at, copy in waiting if copy.at_ms < self._last_ms or not self._is_open}
 
 
 def _copy(message: Message, at_ms: int) -> _Copy:
@@ -216,9 +194,14 @@ def _copy(message: Message, at_ms: int) -> _Copy:
         message.sender_id,
         message.lamport_timestamp or 0,
         sha256(message.content or b"").digest(),
-        tuple(message.causal_ids),
         at_ms,
+        tuple(message.causal_ids),
     )
+
+
+def _copy_in(line: Line, content_sha256: bytes, at_ms: int) -> _Copy:
+    sender_id, lamport_timestamp = line.sender_id or "", line.lamport_timestamp or 0
+    return _Copy(line.message_id or "", sender_id, lamport_timestamp, content_sha256, at_ms)
 
 
 def _difference(one: _Copy, other: _Copy) -> str:

@@ -7,25 +7,15 @@ Each journal can therefore be judged separately, and a million journals in paral
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from reliable_channel.config import flat
-from reliable_channel.options import ChannelOptions
-from reliable_channel.spi import (
-    JOINING_MS,
-    MAX_REST,
-    WITHOUT_STORE,
-    CodecError,
-    Message,
-    NimCodec,
-    SpecCodec,
-)
+from reliable_channel.spi import JOINING_MS, MAX_REST, WITHOUT_STORE, Message
 
 from .findings import ALWAYS_MS, SETTLE_MS, Audit, Coverage, Finding, Gap, HeardSender, Orphan
-from .journals import Noted, settings
-from .lines import CONTINUED, LOGGED, OPENED, SET_ASIDE, WIRE_IN, WIRE_OUT, Line, time_unit
+from .journals import DEFAULTS, Noted, settings
+from .lines import CONTINUED, LOGGED, OPENED, SET_ASIDE, WIRE, Line, time_unit
 from .log_order import Landed, LogOrder
 from .misbehaviour import MAX_SENDERS, Misbehaviour
 from .reception import LINES_MISSING, TAKEN, Reception
@@ -34,13 +24,9 @@ BACK_MS: Final = 1_000
 """Maximum backward step of a clock that is tolerated, as in the channel itself (ms)."""
 SPECIFIED: Final = ("both", "sds-r-only")
 """Retrieval strategies of a channel that use SDS-R."""
-ACKNOWLEDGED_UNSENT: Final = "acknowledged, and this participant never sent it"
 ACKNOWLEDGED_FIRST: Final = "acknowledged before it was in the log"
-PART_MISSING: Final = "an earlier part of its journal is missing"
-WIRE: Final = frozenset({WIRE_IN, WIRE_OUT})
-_HEARD: Final = TAKEN | {"sync"}
-_CODECS: Final = (SpecCodec(), NimCodec())
-_DEFAULTS: Final = flat(ChannelOptions())
+HEARD: Final = TAKEN | {"sync"}
+"""Outcomes of messages that show what their sender has."""
 
 
 class Life(NamedTuple):
@@ -101,19 +87,6 @@ def case_counts(
     }
 
 
-def message_of(payload: bytes | None) -> Message | None:
-    """Return the SDS message in a payload, in any dialect, or None."""
-    if payload is None:
-        return None
-    try:
-        for codec in _CODECS:
-            if codec.recognises(payload):
-                return codec.decode(payload)
-    except CodecError:
-        pass
-    return None
-
-
 class Replay:
     """Reader of a participant's journal lines, in order. After the last line, `findings` returns
     the broken promises."""
@@ -124,7 +97,8 @@ class Replay:
         """Let messages take as long as the options say, or `settle_ms`."""
         self._whose = channel_id, participant_id, life
         self._given_settle_ms = settle_ms
-        self._settle_ms = SETTLE_MS if settle_ms is None else settle_ms
+        self.settle_ms = SETTLE_MS if settle_ms is None else settle_ms
+        """Maximum time that a message may be on its way to this participant (ms)."""
         self._time_unit = ""
         self._gaps: list[Gap] = []
         self._gap_why = ""
@@ -135,7 +109,8 @@ class Replay:
         self._opened_ms = self._owed_from_ms = self._presume_until_ms = 0
         self._last_ms = self._until_ms = 0
         self._options: dict[str, Any] = {}
-        self._log = LogOrder()
+        self.log = LogOrder()
+        """Final log, without entries from before the beginning of the journal."""
         self._seen: dict[str, tuple[int, int]] = {}
         """Of what entered the log: its Lamport timestamp, and which one it was."""
         self._histories: dict[bytes, list[str]] = {}
@@ -148,10 +123,10 @@ class Replay:
         self._requests: dict[str, list[str]] = {}
         """The messages of own requests without a result yet."""
         self._sending_ms: dict[str, int] = {}
-        self._unproven: set[str] = set()
-        self._proven: dict[str, int] = {}
-        """Own messages that others were seen to have, and since when."""
-        self._asked: defaultdict[str, list[int]] = defaultdict(list)
+        self._proven: dict[str, int | None] = {}
+        """Own messages, and since when others were seen to have them."""
+        self.asked: defaultdict[str, list[int]] = defaultdict(list)
+        """Times of requests, by message."""
         self._references = self._messages_heard = 0
         self._unjudged: dict[Audit, str] = {}
         self._heard: dict[str, tuple[int, int, int]] = {}
@@ -169,14 +144,12 @@ class Replay:
         """The same where lines of the journal are missing, which may be theirs."""
         self._is_whole = False
         """True if the log began with this journal."""
-        self._unacknowledged: set[str] = set()
-        """Own messages of which no acknowledgement was emitted."""
         self._foreign: set[str] = set()
         """Messages of others that are in the log."""
         self._acknowledged: set[str] = set()
         """Own messages whose acknowledgement was emitted in this session."""
-        self._provers: defaultdict[str, set[str]] = defaultdict(set)
-        """By own message the senders of messages that refer to it."""
+        self._provers: dict[str, set[str]] = {}
+        """By own message without an acknowledgement the senders of messages that refer to it."""
         self._before_restart: list[Landed] = []
         """The log of the session before, while that of this one is restored."""
         self._restored: set[str] = set()
@@ -192,7 +165,7 @@ class Replay:
         self._reception.add(line, message)
         if line.event == SET_ASIDE or line.at_ms is None:
             self._gap_why = self._gap_why or line.record or LINES_MISSING
-            self._log.lose()
+            self.log.lose()
             return
         if self._gap_why or (line.event in WIRE and line.payload is None):
             self._gap(line.at_ms, self._gap_why or LINES_MISSING)
@@ -219,31 +192,17 @@ class Replay:
                 self._logged(line, message_id, line.at_ms)
             case "message_forged":
                 self._seen.pop(message_id, None)
-                self._log.forget(message_id)
+                self.log.forget(message_id)
             case "sending_message":
                 self._requests[message_id] = []
                 self._sending_ms[message_id] = line.at_ms
             case "message_acknowledged":
-                if message_id not in self._seen and self._is_whole:
-                    if self._reception.is_damaged:
-                        self._doubtful.add(message_id)
-                    else:
-                        self._unlogged_acks.setdefault(message_id, line.at_ms)
-                request = self._requests.pop(message_id, None)
-                about = request or (message_id,)
-                is_proven = self._compare_acknowledged(line, message_id, about, line.at_ms)
-                if request and line.source == "causal_history" and not is_proven:
-                    self._unproven_acks.append((message_id, line.at_ms))
+                self._told(line, message_id, line.at_ms)
             case "delivery_failed" | "send_failed":
                 self._requests.pop(message_id, None)
             case "repair_requested":
                 for asked_id in line.message_ids or ():
-                    self._asked[asked_id].append(line.at_ms)
-
-    @property
-    def log(self) -> list[Landed]:
-        """Final log, without entries from before the beginning of the journal."""
-        return self._log.entries
+                    self.asked[asked_id].append(line.at_ms)
 
     def life(self) -> Life:
         """Return the participant, with the end of its log."""
@@ -253,12 +212,12 @@ class Replay:
             self._opened_ms,
             self._until_ms,
             self._owed_from_ms,
-            self._settle_ms,
+            self.settle_ms,
             len(self._seen),
-            self._log.digest(),
-            self._seen.keys() == {entry.message_id for entry in self._log},
+            self.log.digest(),
+            self._seen.keys() == {entry.message_id for entry in self.log},
             self._last_lamport,
-            all(one.key <= other.key for one, other in pairwise(self._log)),
+            self.log.disordered is None,
             self._impostors,
             self._time_unit,
         )
@@ -283,9 +242,9 @@ class Replay:
         cases = case_counts(
             entries=len(self._seen),
             arrivals=self._reception.arrivals,
-            in_order=0 if self._log.is_partial else len(self._log),
+            in_order=0 if self.log.is_partial else len(self.log),
             references=self._references,
-            asked=len(self._asked),
+            asked=len(self.asked),
             heard=self._messages_heard,
         )
         unjudged = dict(self._reception.unjudged()) | self._unjudged
@@ -300,11 +259,11 @@ class Replay:
     def orphans(self) -> Iterator[Orphan]:
         """Yield references to messages that are still missing, unless a newcomer need not have
         them."""
-        if self._log.is_partial:
+        if self.log.is_partial:
             return  # the journal may lack the line of it
         for reference, early in self._early.items():
             message_id, at_ms = early[0]
-            if reference not in self._presumed and at_ms + self._settle_ms <= self._until_ms:
+            if reference not in self._presumed and at_ms + self.settle_ms <= self._until_ms:
                 yield Orphan(*self._whose, reference, message_id, at_ms)
         for reference, (message_id, at_ms) in self._lost.items():
             if reference not in self._seen:
@@ -318,18 +277,18 @@ class Replay:
         self._time_unit = self._time_unit or time_unit(at_ms)
         self._acknowledged.clear()
         if "follows" in values:
-            self._gap(at_ms, PART_MISSING)
-        elif self.has_begun and not self._log.is_partial:
-            self._before_restart = list(self._log)
+            self._gap(at_ms, "an earlier part of its journal is missing")
+        elif self.has_begun and not self.log.is_partial:
+            self._before_restart = list(self.log)
         self._restored.clear()
         self._found += self._not_restored.values()
         self._not_restored.clear()
         if self._given_settle_ms is None:
             waits_ms = self.option("retry_interval_ms") + self.option("repair_t_max_ms")
-            self._settle_ms = max(self._settle_ms, SETTLE_MS + waits_ms)
-        self._log.go_on(length if isinstance(length, int) else 0)
+            self.settle_ms = max(self.settle_ms, SETTLE_MS + waits_ms)
+        self.log.go_on(length if isinstance(length, int) else 0)
         self._reception.is_plain = self._is_plain()
-        self._reception.is_damaged |= self._log.is_partial
+        self._reception.is_damaged |= self.log.is_partial
         if self.has_begun:
             return
         self.has_begun = True
@@ -350,14 +309,9 @@ class Replay:
         return whole and self.option("encryption_order") != "encrypt-then-sds"
 
     @property
-    def settle_ms(self) -> int:
-        """Maximum time that a message may be on its way to this participant (ms)."""
-        return self._settle_ms
-
-    @property
     def oddity(self) -> str:
         """Reason why the session that was opened needs the row reader, or an empty text."""
-        if self._log.is_partial:
+        if self.log.is_partial:
             return "the journal begins with an existing log"
         if not self._reception.is_plain:
             return "contents in the journal are cut or encrypted"
@@ -365,7 +319,7 @@ class Replay:
 
     def option(self, name: str) -> Any:
         """Return an option of the latest session, or the default if the value has another type."""
-        default = _DEFAULTS[name]
+        default = DEFAULTS[name]
         value = self._options.get(name, default)
         return value if isinstance(default, type(value)) else default
 
@@ -373,11 +327,11 @@ class Replay:
         if message is None or line.outcome == "own":
             return
         causal_ids = message.causal_ids
-        for message_id in self._unacknowledged.intersection(causal_ids):
+        for message_id in self._provers.keys() & causal_ids:
             self._provers[message_id].add(message.sender_id)
         if line.message_hash is not None:
             self._hashes[line.message_hash] = message.message_id
-        if line.outcome not in _HEARD:
+        if line.outcome not in HEARD:
             return
         if message.sender_id in self._heard or len(self._heard) < MAX_SENDERS:
             count, last, last_ms = self._heard.get(message.sender_id, (0, 0, 0))
@@ -389,45 +343,39 @@ class Replay:
         self._hints(message, at_ms)
         if line.outcome in TAKEN and line.message_hash is not None:
             self._histories[line.message_hash] = list(causal_ids)
-        for message_id in self._unproven.intersection(causal_ids):
-            self._unproven.discard(message_id)
-            self._proven[message_id] = at_ms
+        for message_id in self._proven.keys() & causal_ids:
+            if self._proven[message_id] is None:
+                self._proven[message_id] = at_ms
 
     def _logged(self, line: Line, message_id: str, at_ms: int) -> None:
-        entry = Landed(
-            line.lamport_timestamp or 0,
-            message_id,
-            line.sender_id or "",
-            line.content_sha256 or b"",
-        )
+        lamport, sender_id = line.lamport_timestamp or 0, line.sender_id or ""
+        entry = Landed(lamport, message_id, sender_id, line.content_sha256 or b"")
+        is_own = sender_id == self._whose[1]
         if line.outcome == "restored":
             self._restored.add(message_id)
-            if self._not_restored.pop(message_id, None) is not None:
-                self._log.restore(entry)
-            if entry.sender_id == self._whose[1]:
-                self._last_lamport = max(self._last_lamport, entry.lamport_timestamp)
-            if message_id not in self._seen:
-                self._seen[message_id] = entry.lamport_timestamp, len(self._seen)
-                self._log.restore(entry)
+            was_missed = self._not_restored.pop(message_id, None) is not None
+            if was_missed or message_id not in self._seen:
+                self.log.restore(entry)
+            self._last_lamport = max(self._last_lamport, lamport if is_own else 0)
+            self._seen.setdefault(message_id, (lamport, len(self._seen)))
             return
         if message_id in self._seen:
             self._find(Audit.EXACTLY_ONCE, message_id, at_ms, "it was in the log already")
             return
-        self._log.land(entry, line.position or 0, line.evicted or 0, at_ms)
-        if entry.sender_id != self._whose[1]:
+        self.log.land(entry, line.position or 0, line.evicted or 0, at_ms)
+        if not is_own:
             self._foreign.add(message_id)
         elif line.message_hash is not None:
             self._impostors += 1
         else:
-            self._last_lamport = max(self._last_lamport, entry.lamport_timestamp)
+            self._last_lamport = max(self._last_lamport, lamport)
         if line.first_segment_id is not None:
-            self._unacknowledged.add(message_id)
-            self._unproven.add(message_id)
+            self._provers[message_id], self._proven[message_id] = set(), None
             if line.first_segment_id in self._requests:
                 self._requests[line.first_segment_id].append(message_id)
         elif line.message_hash is not None:
             self._refers(line, message_id, line.message_hash, at_ms)
-        self._seen[message_id] = entry.lamport_timestamp, len(self._seen)
+        self._seen[message_id] = lamport, len(self._seen)
         for early_id, early_ms in self._early.pop(message_id, ()):
             if message_id not in self._presumed:
                 detail = f"delivered before {message_id}, to which it refers"
@@ -447,7 +395,9 @@ class Replay:
             if dependency in lost:
                 self._lost.setdefault(dependency, (message_id, at_ms))
             elif seen is None:
-                self._refers_to_unknown(message_id, dependency, at_ms)
+                if at_ms < self._presume_until_ms:  # a newcomer may take it for older than it asked
+                    self._presumed.add(dependency)
+                self._early[dependency].append((message_id, at_ms))
             elif seen[0] >= (line.lamport_timestamp or 0):
                 what = "a Lamport timestamp that is not after those it refers to"
                 self.misbehaviour.note(line.sender_id or "", what, message_id, at_ms)
@@ -479,12 +429,6 @@ class Replay:
                 what = "a retrieval hint of another message"
                 self.misbehaviour.note(message.sender_id, what, message.message_id, at_ms)
 
-    def _refers_to_unknown(self, message_id: str, dependency: str, at_ms: int) -> None:
-        """A newcomer may take what it does not know for older than what it asked for."""
-        if at_ms < self._presume_until_ms:
-            self._presumed.add(dependency)
-        self._early[dependency].append((message_id, at_ms))
-
     def _not_told(self) -> Iterator[Finding]:
         """Own requests that were wholly proven to be received, and without an emitted result."""
         for request_id, message_ids in self._requests.items():
@@ -502,7 +446,8 @@ class Replay:
         by a reference, and none arrived."""
         for message_id, at_ms in sorted(self._unlogged_acks.items()):
             is_logged = message_id in self._seen
-            detail = ACKNOWLEDGED_FIRST if is_logged else ACKNOWLEDGED_UNSENT
+            unsent = "acknowledged, and this participant never sent it"
+            detail = ACKNOWLEDGED_FIRST if is_logged else unsent
             yield self._finding(Audit.ACKNOWLEDGEMENTS, message_id, at_ms, detail)
         if self._reception.is_damaged:
             if self._unproven_acks or self._doubtful - self._seen.keys():
@@ -512,16 +457,21 @@ class Replay:
             detail = "acknowledged by a reference that did not arrive"
             yield self._finding(Audit.ACKNOWLEDGEMENTS, message_id, at_ms, detail)
 
-    def _compare_acknowledged(
-        self, line: Line, message_id: str, request: Sequence[str], at_ms: int
-    ) -> bool:
-        """An acknowledgement is emitted once, of an own message, by a participant that has it.
-        Return True if a message that arrived refers to it."""
-        self._unacknowledged.difference_update(request)
-        provers = set[str]().union(*(self._provers.pop(each, ()) for each in request))
+    def _told(self, line: Line, message_id: str, at_ms: int) -> None:
+        """An acknowledgement is emitted once, of an own message, by a participant that has it."""
+        if message_id not in self._seen and self._is_whole:
+            if self._reception.is_damaged:
+                self._doubtful.add(message_id)
+            else:
+                self._unlogged_acks.setdefault(message_id, at_ms)
+        request = self._requests.pop(message_id, None)
+        of_each = (self._provers.pop(each, ()) for each in request or (message_id,))
+        provers = set[str]().union(*of_each)
         by_reference = line.source == "causal_history"
+        if request and by_reference and not provers:
+            self._unproven_acks.append((message_id, at_ms))
         if line.outcome == "redelivered":
-            return bool(provers)
+            return
         if message_id in self._acknowledged:
             self._find(Audit.ACKNOWLEDGEMENTS, message_id, at_ms, "acknowledged twice")
         elif message_id in self._foreign:
@@ -531,7 +481,6 @@ class Replay:
             detail = f"acknowledged by {line.acknowledged_by}, of which no reference arrived"
             self._find(Audit.ACKNOWLEDGEMENTS, message_id, at_ms, detail)
         self._acknowledged.add(message_id)
-        return bool(provers)
 
     def _gap(self, to_ms: int, why: str) -> None:
         """Lines are missing between the last one and a time."""
@@ -550,21 +499,18 @@ class Replay:
                 self._not_restored[each.message_id] = self._finding(
                     Audit.ARRIVED, each.message_id, at_ms, detail
                 )
-                self._log.forget(each.message_id)
-                self._log.lose()
+                self.log.forget(each.message_id)
+                self.log.lose()
 
     def _out_of_order(self) -> Iterator[Finding]:
         """The first place at which the log is not in order of Lamport timestamp and id."""
-        if self._log.beyond is not None:
+        if (beyond := self.log.beyond) is not None:
             detail = "its position is beyond the end of the log"
-            yield self._finding(
-                Audit.LOG_ORDER, self._log.beyond.message_id, self._until_ms, detail
-            )
-        for one, other in pairwise(self._log):
-            if one.key > other.key:
-                detail = f"in the log before {other.message_id}, after which it belongs"
-                yield self._finding(Audit.LOG_ORDER, one.message_id, self._until_ms, detail)
-                return
+            yield self._finding(Audit.LOG_ORDER, beyond.message_id, self._until_ms, detail)
+        if (disordered := self.log.disordered) is not None:
+            one, other = disordered
+            detail = f"in the log before {other.message_id}, after which it belongs"
+            yield self._finding(Audit.LOG_ORDER, one.message_id, self._until_ms, detail)
 
     def _without_end(self) -> Iterator[Finding]:
         """Messages that were asked for more often than attempts and rests allow.
@@ -577,7 +523,7 @@ class Replay:
             return
         attempts = self.option("repair_max_request_attempts")
         t_max_ms = max(1, self.option("repair_t_max_ms"))
-        for message_id, asked_ms in self._asked.items():
+        for message_id, asked_ms in self.asked.items():
             steps_ms = [after - before for before, after in pairwise(asked_ms)]
             back_ms = -sum(step_ms for step_ms in steps_ms if step_ms < 0)
             span_ms = sum(map(abs, steps_ms))  # the most that a clock that went back may hide

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
@@ -11,42 +12,102 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from . import figures
 from .dag import Shape, places, said_by, shape, union
 from .delivery_sections import delivery_sections
 from .evidence import Evidence
+from .facts import Repair
 from .findings import Coverage
 from .journals import Participant, group_of, journal_files, options_of
-from .page import MAX_ROWS, CaseTable, Subject, as_json, page, section, worst_participants
+from .misbehaviour import Deed
+from .page import CaseTable, Subject, page, section, worst_participants
+from .rates import LEVELS, levels
 from .replay import Life
 from .tables.ingest import Row
 from .tables.judging import Judged
-from .verdict import Rate, Verdict
+from .timeline import time_buckets
+from .verdict import Verdict
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """Table of the report, with its title."""
+def by_way(judged: Judged) -> list[Row]:
+    """Time of messages from their sender to others' logs (ms), by path. Without the sender's
+    journal, the time starts at the first delivery. Late messages came after a message that refers
+    to them."""
+    rows = []
+    for channel_id, came in judged.arrivals.items():
+        for way, delays in sorted(came.by_way.items()):
+            late = came.missing.get(way, ())
+            row: Row = {"channel_id": channel_id, "way": way, "deliveries": len(delays)}
+            row |= zip(LEVELS, levels(delays), strict=True)
+            rows.append(row | {"late": len(late), "late_p50_ms": levels(late, [0.5])[0]})
+    return rows
 
-    name: str
-    title: str
-    of: Callable[[Judged], list[Row]]
 
-    @property
-    def about(self) -> str:
-        return " ".join((self.of.__doc__ or "").split())
+def repair_efficiency(judged: Judged) -> list[Row]:
+    """Messages that were requested from others, with each participant's requests and answers."""
+    found: defaultdict[tuple[str, str], list[Repair]] = defaultdict(list)
+    for each in judged.few.get(Repair, ()):
+        found[each.channel_id, each.participant_id].append(each)
+    rows = []
+    for (channel_id, participant_id), repairs in sorted(found.items()):
+        asked_for = sum(each.requests > 0 for each in repairs)
+        requests = sum(each.requests for each in repairs)
+        rows.append(
+            {
+                "channel_id": channel_id,
+                "participant_id": participant_id,
+                "asked_for": asked_for,
+                "requests": requests,
+                "responses": sum(each.responses for each in repairs),
+                "requests_per_loss": requests / asked_for if asked_for else None,
+            }
+        )
+    return rows
 
 
-LEADING: Final = (
-    Figure("delivery_by_way", "How messages came", figures.by_way),
-    Figure("repair", "Losses that were repaired", figures.repair_efficiency),
-    Figure("acknowledgements", "Acknowledgements", figures.acknowledgement_latency),
-)
-"""Sections between delivery rates and promises, which answer an operator's first questions."""
-FIGURES: Final = (
-    Figure("clocks", "Clocks", figures.clocks),
-    Figure("misbehaviour", "What no honest member sends", figures.members),
-)
+def acknowledgement_latency(judged: Judged) -> list[Row]:
+    """Time from accepting an own message to its acknowledgement (ms), by participant and
+    evidence."""
+    return [each._asdict() for each in sorted(judged.acknowledged)]
+
+
+def clocks(judged: Judged) -> list[Row]:
+    """Lead of each participant's clock over the median clock (ms), from the quickest messages
+    between peers. The error of a lead is at most half the difference between both directions."""
+    return [
+        {"channel_id": channel_id, "participant_id": participant_id, **offset._asdict()}
+        for (channel_id, participant_id), offset in sorted(judged.offsets.items())
+    ]
+
+
+def members(judged: Judged) -> list[Row]:
+    """Messages that no honest member sends, with the named sender and the number of participants
+    that saw them."""
+    found: defaultdict[tuple[str, str], list[Deed]] = defaultdict(list)
+    for each in judged.few.get(Deed, ()):
+        found[each.channel_id, f"{each.sender}: {each.what}"].append(each)
+    return [
+        {
+            "channel_id": channel_id,
+            "what": what,
+            "times": sum(each.times for each in deeds),
+            "seen_by": len({each.participant_id for each in deeds}),
+            "at_ms": min(each.at_ms for each in deeds),
+        }
+        for (channel_id, what), deeds in sorted(found.items())
+    ]
+
+
+LEADING: Final = {
+    "delivery_by_way": ("How messages came", by_way),
+    "repair": ("Losses that were repaired", repair_efficiency),
+    "acknowledgements": ("Acknowledgements", acknowledgement_latency),
+}
+"""Tables between delivery rates and promises, which answer an operator's first questions."""
+FIGURES: Final = {
+    "clocks": ("Clocks", clocks),
+    "misbehaviour": ("What no honest member sends", members),
+}
+"""Tables after the promises, each with its title and its function."""
 
 
 def write_report(
@@ -69,43 +130,38 @@ def write_report(
     """
     directory.mkdir(parents=True, exist_ok=True)
     found = judged.verdict
-    _write_rates(found.rates, directory)
-    (directory / "report.json").write_text(as_json(found, evidence))
-    sections = []
-    for figure in (*LEADING, *FIGURES):
-        rows = figure.of(judged)
-        sections.append(_section(figure.title, figure.about, rows))
-        _write(directory, figure.name, rows)
+    hours = [each._asdict() for each in found.rates if each.hour_ms is not None]
+    pairs = [each._asdict() for each in found.rates if each.sender_id is not None]
+    _write(directory, "delivery_by_hour", hours)
+    _write(directory, "delivery_by_pair", pairs)
+    values = json.loads(found.to_json()) | {"evidence": [each.to_dict() for each in evidence]}
+    (directory / "report.json").write_text(json.dumps(values, indent=1) + "\n")
+    sections = {}
+    for name, (title, figure) in {**LEADING, **FIGURES}.items():
+        rows = figure(judged)
+        sections[name] = _section(title, figure, rows)
+        _write(directory, name, rows)
+    leading = *delivery_sections(found), *(sections.pop(name) for name in LEADING)
     if with_dag:
-        sections.append(_dag(judged.participants, directory))
-    lives = judged.few.get(Life, [])
-    subject = _subject(lives, found.ahead_ms, paths, settle_ms)
-    buckets = figures.time_buckets(judged.arrivals, found.findings, found.ahead_ms)
-    leading = *delivery_sections(found), *sections[: len(LEADING)]
-    others = sections[len(LEADING) :]
+        sections["dag"] = _dag(judged.participants, directory)
+    subject = _subject(judged.few.get(Life, []), found.ahead_ms, paths, settle_ms)
+    buckets = time_buckets(judged.arrivals, found.findings, found.ahead_ms)
     cases = _cases(judged.few.get(Coverage, ()), found)
-    text = page(found, subject, cases, buckets, evidence, others, leading=leading)
     path = directory / "index.html"
-    path.write_text(text)
+    path.write_text(
+        page(found, subject, cases, buckets, evidence, sections.values(), leading=leading)
+    )
     return path
 
 
-def _section(title: str, about: str, rows: Sequence[Row]) -> str:
-    columns = list(rows[0]) if rows else []
-    return section(title, about, columns, [tuple(row.values()) for row in rows[:MAX_ROWS]])
+def _section(title: str, documented: object, rows: Sequence[Row]) -> str:
+    about = " ".join((documented.__doc__ or "").split())
+    return section(title, about, list(rows[0]) if rows else (), [(*row.values(),) for row in rows])
 
 
 def _write(directory: Path, name: str, rows: Sequence[Row]) -> None:
     """Write a table; one without rows has no columns."""
     pq.write_table(pa.Table.from_pylist(rows), directory / f"{name}.parquet")
-
-
-def _write_rates(rates: Sequence[Rate], directory: Path) -> None:
-    """Write a table of hours and one of pairs."""
-    hours = [each._asdict() for each in rates if each.hour_ms is not None]
-    pairs = [each._asdict() for each in rates if each.sender_id is not None]
-    _write(directory, "delivery_by_hour", hours)
-    _write(directory, "delivery_by_pair", pairs)
 
 
 def _subject(
@@ -117,12 +173,11 @@ def _subject(
     begin_ms = min((each.opened_ms - ahead_ms.get(each[:2], 0) for each in lives), default=0)
     end_ms = max((each.until_ms - ahead_ms.get(each[:2], 0) for each in lives), default=0)
     group = group_of(journal_files(paths)).participants if paths else []
-    formats, options = options_of(group)
     names = sorted({each.channel_id for each in lives})[:10]
     by = f"reliable-channel {version('reliable-channel')}"
     longest = max((each.settle_ms for each in lives), default=0)
     due_ms = longest if settle_ms is None else settle_ms
-    return Subject(names, begin_ms, end_ms, formats, options, due_ms, by)
+    return Subject(names, begin_ms, end_ms, *options_of(group), due_ms, by)
 
 
 def _cases(coverage: Iterable[Coverage], found: Verdict) -> CaseTable:
@@ -143,5 +198,4 @@ def _dag(group: Iterable[Participant], directory: Path) -> str:
     said = union(each for participant in group for each in said_by(participant))
     nodes = [places(each) for each in said.values()]
     _write(directory, "dag", [place._asdict() for each in nodes for place in each])
-    about = " ".join((Shape.__doc__ or "").split())
-    return _section("The causal DAG", about, [shape(each)._asdict() for each in nodes])
+    return _section("The causal DAG", Shape, [shape(each)._asdict() for each in nodes])

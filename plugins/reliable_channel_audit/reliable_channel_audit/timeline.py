@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import ceil, floor, log10
 from typing import Final, NamedTuple
 
+from .findings import Finding
 from .lines import time_text
+from .rates import levels
+from .tables.arrivals import Arrivals
+from .tables.tally import Tally
 
 MAX_STRETCHES: Final = 120
 """Maximum number of time bins in the picture."""
@@ -41,13 +46,53 @@ class TimeBucket(NamedTuple):
     """Number of findings in the time bin."""
 
 
+def time_buckets(
+    arrivals: Mapping[str, Arrivals],
+    findings: Sequence[Finding],
+    ahead_ms: Mapping[tuple[str, str], int],
+) -> list[TimeBucket]:
+    """Return time bins with their deliveries and findings, over the time in which messages were
+    accepted."""
+    every = [each.bins for each in arrivals.values() if len(each.bins.deliveries)]
+    if not every:
+        return []
+    begin_ms = min(int(each.begin_ms[0]) for each in every)
+    end_ms = max(int(each.begin_ms[-1]) + each.wide_ms for each in every)
+    deliveries = sum(int(each.deliveries.sum()) for each in every)
+    most = max(1, min(MAX_STRETCHES, deliveries // DELIVERIES_A_STRETCH))
+    wide_ms = max(each.wide_ms for each in every)
+    while (end_ms - begin_ms) / wide_ms > most:
+        wide_ms *= 2
+    broken = Counter[int]()
+    for each in findings:
+        # By the clock of the participant, or of the sender of the message: by one that is there.
+        is_there = begin_ms <= each.at_ms < end_ms
+        at_ms = each.at_ms if is_there else each.at_ms - ahead_ms.get(each[1:3], 0)
+        broken[(at_ms - begin_ms) // wide_ms] += 1
+    delays, again = Tally(), Tally()
+    for bins in every:
+        places = (bins.begin_ms - begin_ms) // wide_ms
+        delays.add(places, bins.delay_ms, bins.deliveries)
+        again.add(*(each[bins.is_again] for each in (places, bins.delay_ms, bins.deliveries)))
+    found, repaired = dict(delays.by_group()), dict(again.by_group())
+    buckets = []
+    for place in range(-((begin_ms - end_ms) // wide_ms)):
+        at_ms, here = begin_ms + place * wide_ms, found.get(place, ())
+        p50_ms, p90_ms = levels(here, [0.5, 0.9])
+        again_here, broken_here = len(repaired.get(place, ())), broken[place]
+        span = at_ms, at_ms + wide_ms
+        buckets.append(TimeBucket(*span, len(here), p50_ms, p90_ms, again_here, broken_here))
+    return buckets
+
+
 def draw_timeline(buckets: Sequence[TimeBucket]) -> str:
-    """Return an SVG of latencies (logarithmic) over time, or an empty text without data."""
-    levels = [each for stretch in buckets for each in stretch[3:5] if each is not None]
-    if not levels:
+    """Return an SVG of latencies (logarithmic) over time with its legend, or an empty text without
+    data."""
+    latencies = [each for stretch in buckets for each in stretch[3:5] if each is not None]
+    if not latencies:
         return ""
-    low = floor(log10(max(min(levels), 1)))
-    high = max(ceil(log10(max(*levels, 1))), low + 1)
+    low = floor(log10(max(min(latencies), 1)))
+    high = max(ceil(log10(max(*latencies, 1))), low + 1)
     begin_ms, end_ms = buckets[0].begin_ms, buckets[-1].end_ms
 
     def x(at_ms: float) -> float:
@@ -68,11 +113,12 @@ def draw_timeline(buckets: Sequence[TimeBucket]) -> str:
         *_levels(low, high, y),
         *_times(begin_ms, end_ms, x),
         *_curves(buckets, x, y),
+        f"</svg>{_LEGEND}",
     ]
-    return "\n".join([*parts, "</svg>"])
+    return "\n".join(parts)
 
 
-LEGEND: Final = (
+_LEGEND: Final = (
     '<p class="legend">'
     '<span style="border-top: 3px solid #0072B2"></span>half of deliveries within '
     '<span style="border-top: 3px dashed #D55E00"></span>nine of ten within '

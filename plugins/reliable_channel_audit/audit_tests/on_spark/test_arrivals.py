@@ -17,9 +17,9 @@ import pytest
 from reliable_channel.runtime.journal import PART_BYTES
 from reliable_channel_audit.clocks import Offset
 from reliable_channel_audit.facts import Delivery, Dispatch, facts_of, way_of
-from reliable_channel_audit.figures import by_way, time_buckets
 from reliable_channel_audit.journals import group_of, journal_files
 from reliable_channel_audit.promises import Context
+from reliable_channel_audit.report import by_way
 from reliable_channel_audit.tables import arrivals as counting
 from reliable_channel_audit.tables import layout
 from reliable_channel_audit.tables.arrivals import Arrivals, arrivals
@@ -28,6 +28,7 @@ from reliable_channel_audit.tables.judging import judge
 from reliable_channel_audit.tables.participants import Known
 from reliable_channel_audit.tables.tally import Counts
 from reliable_channel_audit.tables.views import create_views
+from reliable_channel_audit.timeline import time_buckets
 from tests.journal_lines import journal_text, json_lines
 
 from .. import simulated

@@ -16,8 +16,7 @@ from reliable_channel._contracts.encryption import Encryption, EncryptionPair
 from reliable_channel._plugins.loading import SELECTION
 from reliable_channel.sds.dialects import NimCodec, SpecCodec
 from reliable_channel.sds.message import HistoryEntry, Message
-from reliable_channel_audit.decode import decode_batch, decoded
-from reliable_channel_audit.opening import NamedEncryption
+from reliable_channel_audit.decode import NamedEncryption, decode_batch, decoded
 from reliable_channel_encryption import Keyring, Secret, SymmetricEncryption
 
 SAID = Message(

@@ -318,7 +318,7 @@ class _FastReader:
         steps = (log.position.tolist(), log.evicted.tolist(), log.at_ms.tolist())
         for each in map(order.land, entries, *steps):
             assert each is None
-        if order.beyond is not None or order.entries != sorted(order.entries):
+        if order.beyond is not None or order != sorted(order):
             raise NeedsRowReader("the entries of the log are out of order")
         return order
 
