@@ -202,7 +202,7 @@ class SimulatedDriver(driver.Driver[Packet], Generic[C]):
         if self.is_over or at_ms != self._rings_at_ms:
             return
         self._rings_at_ms = None
-        now_ms, due_ms = self.now_ms(), self.engine.next_deadline_ms()
+        now_ms, due_ms = self.now_ms(), self.engine.agenda.next_ms
         if due_ms is None:
             return
         if due_ms > now_ms:
