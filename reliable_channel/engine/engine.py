@@ -23,7 +23,6 @@ from ..events import (
 )
 from ..explanation import Explanation
 from ..options import ChannelOptions
-from ..sds.agenda import Agenda
 from ..sds.changes import CHANNEL, NO_RECORDER, Changes, Recorder, Tables, Value
 from ..sds.events import Outgoing, OutgoingKind, RepairRequested
 from ..sds.recent_set import RecentSet
@@ -129,8 +128,8 @@ class Engine:
         spent: Spent | None = None,
     ) -> None:
         self.core = core
-        self.agenda: Final = Agenda()
-        """The deadlines of the engine; the core has its own."""
+        self.agenda: Final = core.agenda
+        """Agenda whose `next_ms` is the time for the next call of `on_deadline`."""
         self.counters = TransportCounters()
         self.outbox = Outbox()
         self._growth = Growth()
@@ -285,7 +284,7 @@ class Engine:
                     logged += self._logged_own(message_id, message_ids[0])
         except BaseException:  # segments are useless without the segments after them
             self._take_back(message_ids)
-            self.core.outgoing()  # it was all that waited here
+            self.core.outgoing.clear()  # it was all that waited here
             raise
         request_id = random_uuid(self._random.getrandbits(128))
         accepted = Accepted(request_id, tuple(message_ids), idempotency_key)
@@ -305,7 +304,7 @@ class Engine:
         message_id = self.core.send_ephemeral(content, now_ms, timestamp_ns=now_ns)
         refusal = None if self.limit is None else self.limit.refuses_ephemeral(now_ms)
         if refusal is not None:
-            self.core.outgoing()  # it was all that waited here
+            self.core.outgoing.clear()  # it was all that waited here
             self._events.append(EphemeralDropped(message_id, refusal))
         return message_id, self.step(now_ms)
 
@@ -528,13 +527,6 @@ class Engine:
         self._events += self._translation.on_deadline(now_ms)
         return self.step(now_ms)
 
-    def next_deadline_ms(self) -> int | None:
-        """Return the time (ms) for the next call of `on_deadline`."""
-        core_ms, own_ms = self.core.next_deadline_ms(), self.agenda.next_ms
-        if core_ms is None or own_ms is None:
-            return own_ms if core_ms is None else core_ms
-        return min(core_ms, own_ms)
-
     # -- steps -------------------------------------------------------------------------------------
 
     def step(self, now_ms: int, accepted: Accepted | None = None) -> Step:
@@ -546,10 +538,11 @@ class Engine:
         at `due_ms`.
         """
         core, events, unwritten = self.core, self._events, self.unwritten
-        if wanted := core.wanted():
-            self._repairs.notice(wanted, now_ms)
+        if core.wanted:
+            self._repairs.notice(core.wanted, now_ms)
+            core.wanted.clear()
         notes = self._message_traces.notes
-        for event in core.events():
+        for event in core.events:
             if (note := notes.get(type(event))) is not None:
                 note(event, now_ms)
             if isinstance(event, RepairRequested):
@@ -557,22 +550,24 @@ class Engine:
             elif self._notes_log and isinstance(event, MessageReceived):
                 events.append(Logged.delivered(event, core.log.evicted))
             events += self._translation.public(event, now_ms)
+        core.events.clear()
         if self._pending_events is not None and (dropped := self._pending_events.newly_dropped()):
             events.append(PendingEventsDropped(dropped))
         self._events, self.has_news = [], False
         if unwritten is None:
-            step = Step(None, events, core.outgoing())
+            step = Step(None, events, core.outgoing.copy())
         else:
-            step = Step(core.changes(), events, core.outgoing(), accepted)
+            step = Step(core.changes(), events, core.outgoing.copy(), accepted)
             unwritten.add(step)
+        core.outgoing.clear()
         if step.is_due:
             for each in step.outgoing:
                 self.outbox.put(each, now_ms)
         if self.to_decrypt:
             step.wakes.append(Wake.DECRYPT)
-        if core.is_missing_something or self.queries.catch_up_from_ms is not None:
+        if any(core.missing_tables) or self.queries.catch_up_from_ms is not None:
             step.wakes.append(Wake.FETCH)
-        step.due_ms = self.next_deadline_ms()
+        step.due_ms = self.agenda.next_ms
         return step
 
     def begin_write(self, now_ms: int, *, at_once: bool = False) -> Changes | None:

@@ -81,7 +81,7 @@ class StoreQueries:
     @property
     def is_idle(self) -> bool:
         """True if there is nothing to query."""
-        return self.catch_up_from_ms is None and not self._core.is_missing_something
+        return self.catch_up_from_ms is None and not any(self._core.missing_tables)
 
     def catch_up(self, since_ms: int) -> None:
         """Fetch all messages stored since `since_ms` in the next round."""

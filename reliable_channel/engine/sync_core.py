@@ -2,17 +2,21 @@
 
 `SdsProtocol` is the built-in sync protocol. `ReliableChannel(…, sync="name")` uses the core that a
 plugin registered (`hooks.register_sync_cores`). A core does no I/O. A core reads no clock, takes
-random numbers only from the given function, and never waits. After each call the owner of the core
-writes `changes()`, emits `events()` and broadcasts `outgoing()`.
+random numbers only from the given function, and never waits.
+
+A call of a core returns only the result that its caller needs at once. The core adds all other
+results to its lists and to its agenda. After each call the owner of the core writes `changes()`.
+Then the owner takes all items out of `events`, `outgoing` and `wanted`.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Sequence, Sized
 from dataclasses import dataclass, field
 from typing import Protocol, SupportsBytes, runtime_checkable
 
 from .._contracts.repair_policies import RepairPolicy, both
 from .._contracts.signing import Signing
 from ..options import ChannelOptions
+from ..sds.agenda import Agenda, Slot
 from ..sds.changes import CHANNEL, NO_RECORDER, Changes, Recorder, Row, Table, Tables, Value
 from ..sds.events import Outgoing, OutgoingKind, SdsEvent
 from ..sds.ids import IdFunction
@@ -27,6 +31,7 @@ from ..sds.statistics import Progress, SdsCounters, SdsStatistics
 __all__ = [
     "CHANNEL",
     "NO_RECORDER",
+    "Agenda",
     "Arrival",
     "Changes",
     "CoreContext",
@@ -43,6 +48,7 @@ __all__ = [
     "SdsCounters",
     "SdsEvent",
     "SdsStatistics",
+    "Slot",
     "SyncCore",
     "Table",
     "Tables",
@@ -116,6 +122,19 @@ class SyncCore(Protocol):
 
     log: MessageLog
     """Log of own and delivered messages, which the channel only reads."""
+    agenda: Agenda
+    """Agenda whose `next_ms` is the time for the next call of `on_deadline`. The channel plans its
+    own work in the same agenda, in `Slot.SEGMENTS` and `Slot.RECOVERY`."""
+    events: list[SdsEvent]
+    """New events, in order. Each message is delivered in one event."""
+    outgoing: list[Outgoing]
+    """Messages to broadcast, in order."""
+    wanted: list[MissingEntry]
+    """Missing messages for which repair requests may now be useful. The core asks participants only
+    after `ask_participants` is called. Without `repair_on_demand` the list stays empty, and the
+    core asks without permission."""
+    missing_tables: Sequence[Sized]
+    """Tables of missing messages. `missing()` returns no message while all tables are empty."""
 
     @property
     def unacknowledged(self) -> Collection[str]:
@@ -138,8 +157,8 @@ class SyncCore(Protocol):
     def send_ephemeral(
         self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None
     ) -> str:
-        """Broadcast a message once, without repair, and return its id. `outgoing()` then returns
-        only the bytes of the message.
+        """Broadcast a message once, without repair, and return its id. The call adds only the
+        bytes of the message to `outgoing`.
 
         Raises:
             SdsError: it is refused; the text says why.
@@ -180,42 +199,17 @@ class SyncCore(Protocol):
         """Return the messages that are known only by reference, for a search in Store."""
         ...
 
-    def wanted(self) -> Sequence[MissingEntry]:
-        """Return missing messages for which repair requests may now be useful. The core asks
-        participants only after `ask_participants` is called. Without `repair_on_demand` the list is
-        empty, and the core asks without permission."""
-        ...
-
     def ask_participants(self, missing: MissingEntry, now_ms: int) -> None:
         """Permit repair requests for a missing message, at the times that the protocol chooses. If
         requests are already permitted, or the message is not missing, the call changes nothing."""
-        ...
-
-    @property
-    def is_missing_something(self) -> bool:
-        """True if `missing()` returns at least one message."""
         ...
 
     def is_awaited(self, message_id: str) -> bool:
         """Return True if other messages wait for this missing message."""
         ...
 
-    def next_deadline_ms(self) -> int | None:
-        """Return the time (ms) for the next call of `on_deadline`, or None if nothing is
-        planned."""
-        ...
-
     def on_deadline(self, now_ms: int) -> None:
         """Do all work that is due by time."""
-        ...
-
-    def events(self) -> Sequence[SdsEvent]:
-        """Return all events since the last call of `events`. Each message is delivered in one
-        event."""
-        ...
-
-    def outgoing(self) -> Sequence[Outgoing]:
-        """Return all messages to broadcast, in order."""
         ...
 
     def changes(self) -> Changes:
@@ -224,7 +218,7 @@ class SyncCore(Protocol):
 
     def restore(self, tables: Tables, newest: Sequence[LogEntry], now_ms: int) -> None:
         """Restore the saved state, before any other call. Own messages that were never sent are in
-        `outgoing()` again."""
+        `outgoing` again."""
         ...
 
     def progress(self) -> Progress:

@@ -109,7 +109,7 @@ class RealTimeDriver(driver.Driver[Received]):
     async def run(self) -> None:
         """Call the engine at its deadlines, until the task is cancelled."""
         while True:
-            self.rings_at_ms = self.engine.next_deadline_ms()
+            self.rings_at_ms = self.engine.agenda.next_ms
             wait_ns = self._rings_in_ns()
             if wait_ns is not None and wait_ns <= 0:
                 self.on_deadline(self.now_ms())

@@ -1,20 +1,19 @@
 """State machine of one participant in one channel, for SDS with its repair extension SDS-R.
 
 The state machine has no I/O. The owner calls `send…`, `receive`, `dispatched` and `on_deadline`,
-each with the time. After each call the owner broadcasts the messages of `outgoing()` and emits the
-`events()`. No other call changes the state. The state machine reads no clock, never waits, and
+each with the time. After each call the owner takes the items out of the lists `events`, `outgoing`
+and `wanted`. No other call changes the state. The state machine reads no clock, never waits, and
 draws random numbers only from `random`.
 
 The sources are LIP 109 (SDS) and the SDS-R implementation guide. Comments cite the section names of
 these documents.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Sized
 from copy import copy
 
 from .agenda import Slot
 from .changes import CHANNEL, NO_RECORDER, Changes, Recorder, Tables
-from .events import Outgoing, SdsEvent
 from .factory import make_parts
 from .ids import IdFunction
 from .log.archive import NO_ARCHIVE, LogArchive
@@ -45,7 +44,7 @@ class SdsProtocol:
     With a `recorder`, `changes()` returns the data for a restart after each step. If `archive`
     finds recorded entries, only the newest part of the log stays in memory.
 
-    With `assembles_late`, own messages in `outgoing()` are drafts, which are encoded when they
+    With `assembles_late`, own messages in `outgoing` are drafts, which are encoded when they
     leave.
     """
 
@@ -86,7 +85,18 @@ class SdsProtocol:
         state, self._sender, self._receiver, self._sweeps = make_parts(setup)
         self._state = state
         self.agenda = state.agenda
-        """When `on_deadline` must be called next: `agenda.next_ms`."""
+        """Agenda whose `next_ms` is the time for the next call of `on_deadline`."""
+        self.events = state.events
+        """New events, in order. The application must get each event once."""
+        self.outgoing = state.outgoing
+        """Messages to broadcast, in order. Call `dispatched` for each message that was sent."""
+        self.wanted = state.wanted
+        """Missing messages that were referred to for the first time (`repair_on_demand`)."""
+        self.missing_tables: Sequence[Sized] = (
+            state.incoming_buffer.missing,
+            state.joining.presumed,
+        )
+        """Tables of messages to search in Store. Nothing is missing while both are empty."""
         self._recorded_clock: int | None = None
         if options.limits.retention_ms:
             self.agenda.plan(Slot.TRIM, now_ms)
@@ -100,7 +110,7 @@ class SdsProtocol:
 
     def restore(self, tables: Tables, newest: Sequence[LogEntry], now_ms: int) -> None:
         """Restore the saved state from its rows and the newest log entries, oldest first. Own
-        messages that were never sent are in `outgoing()` again."""
+        messages that were never sent are in `outgoing` again."""
         restore(self._state, tables, newest, now_ms)
         self._sender.restored(now_ms)
         self._sweeps.restored(tables, now_ms)
@@ -194,34 +204,15 @@ class SdsProtocol:
 
     # -- time --------------------------------------------------------------------------------------
 
-    def next_deadline_ms(self) -> int | None:
-        """Return the time (ms) for the next call of `on_deadline`, or None if nothing is
-        planned."""
-        return self.agenda.next_ms
-
     def on_deadline(self, now_ms: int) -> None:
         """Do all work that is due by time."""
         self._sweeps.on_deadline(now_ms)
 
     # -- outputs -----------------------------------------------------------------------------------
 
-    def events(self) -> Sequence[SdsEvent]:
-        """Return the events since the last call of `events`, in order. The application must get all
-        returned events."""
-        state = self._state
-        events, state.events = state.events, []
-        return events
-
-    def outgoing(self) -> Sequence[Outgoing]:
-        """Return the messages to broadcast, in order, and empty the queue. Call `dispatched` for
-        each message that was sent."""
-        state = self._state
-        outgoing, state.outgoing = state.outgoing, []
-        return outgoing
-
     def changes(self) -> Changes:
         """Return the changes to the saved state since the last call of `changes`. Write the
-        returned changes in one transaction before you use `events()` and `outgoing()`."""
+        returned changes in one transaction before you use `events` and `outgoing`."""
         recorder = self._state.recorder
         if recorder.records and self.clock.value != self._recorded_clock:
             self._recorded_clock = self.clock.value
@@ -236,22 +227,9 @@ class SdsProtocol:
         """
         return [*self.incoming_buffer.missing.values(), *self._state.joining.presumed.values()]
 
-    def wanted(self) -> Sequence[MissingEntry]:
-        """Return the missing messages that were first referred to since the last call
-        (`repair_on_demand`)."""
-        if not self._state.wanted:
-            return ()
-        wanted, self._state.wanted = self._state.wanted, []
-        return wanted
-
     def ask_participants(self, missing: MissingEntry, now_ms: int) -> None:
         """Allow repair requests for a missing message, with T_req counted from now."""
         self.repair_requests.want(missing.entry, now_ms, missing.referrer_id)
-
-    @property
-    def is_missing_something(self) -> bool:
-        """True if at least one message must be searched in Store."""
-        return bool(self.incoming_buffer.missing or self._state.joining.presumed)
 
     def is_awaited(self, message_id: str) -> bool:
         """Return True if other messages wait for this missing message."""

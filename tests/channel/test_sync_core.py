@@ -12,6 +12,7 @@ from reliable_channel import MessageReceived
 from reliable_channel._plugins.hooks import Register, hookimpl
 from reliable_channel._plugins.loading import process_registry
 from reliable_channel.engine.sync_core import (
+    Agenda,
     Arrival,
     Changes,
     CoreContext,
@@ -43,12 +44,14 @@ class Shouting:
         self.log = MessageLog(100, recorder=context.recorder, archive=context.archive)
         self._context = context
         self._numbers = count(context.now_ms)
-        self._events: list[SdsEvent] = []
-        self._outgoing: list[Outgoing] = []
+        self.agenda = Agenda()
+        self.events: list[SdsEvent] = []
+        self.outgoing: list[Outgoing] = []
+        self.wanted: list[MissingEntry] = []
         self._received = 0
 
     unacknowledged: Collection[str] = ()
-    is_missing_something = False
+    missing_tables = ()
     capacity_left = 100
 
     def send(self, content: bytes, now_ms: int, *, timestamp_ns: int | None = None) -> str:
@@ -58,7 +61,7 @@ class Shouting:
         message_id = f"{self._context.sender_id} {number}"
         self.log.insert(LogEntry(message_id, self._context.sender_id, number, content))
         data = f"{message_id}\n".encode() + content
-        self._outgoing.append(Outgoing(OutgoingKind.CONTENT, message_id, data))
+        self.outgoing.append(Outgoing(OutgoingKind.CONTENT, message_id, data))
         return message_id
 
     def send_ephemeral(
@@ -82,7 +85,7 @@ class Shouting:
         entry = LogEntry(message_id, sender_id, int(number), content, retrieval_hint)
         position = self.log.insert(entry)
         self._received += 1
-        self._events.append(MessageReceived(message_id, sender_id, content, int(number), position))
+        self.events.append(MessageReceived(message_id, sender_id, content, int(number), position))
         return Arrival(Outcome.DELIVERED, message_id)
 
     def dispatched(self, message_id: str, now_ms: int, retrieval_hint: bytes | None = None) -> None:
@@ -100,28 +103,14 @@ class Shouting:
     def missing(self) -> Sequence[MissingEntry]:
         return ()
 
-    def wanted(self) -> Sequence[MissingEntry]:
-        return ()
-
     def ask_participants(self, missing: MissingEntry, now_ms: int) -> None:
         pass
 
     def is_awaited(self, message_id: str) -> bool:
         return False
 
-    def next_deadline_ms(self) -> int | None:
-        return None
-
     def on_deadline(self, now_ms: int) -> None:
         pass
-
-    def events(self) -> list[SdsEvent]:
-        events, self._events = self._events, []
-        return events
-
-    def outgoing(self) -> list[Outgoing]:
-        outgoing, self._outgoing = self._outgoing, []
-        return outgoing
 
     def changes(self) -> Changes:
         return self._context.recorder.take()

@@ -37,9 +37,10 @@ from reliable_channel.events import (
     StateDegraded,
     StateRecovered,
 )
-from reliable_channel.options import Limits, RateLimitOptions
+from reliable_channel.options import ChannelOptions, Limits, RateLimitOptions
 from reliable_channel.runtime.runtime import DAMAGE
 from reliable_channel.sds import SdsProtocol
+from reliable_channel.sds.agenda import Slot
 from reliable_channel.sds.events import Outgoing, OutgoingKind
 from reliable_channel.sds.receiving import Outcome
 from reliable_channel.segmentation import LAYOUTS
@@ -83,7 +84,7 @@ def test_an_input_returns_all_that_follows_from_it() -> None:
     assert [type(event) for event in step.events] == [SendingMessage]
     assert [each.message_id for each in step.outgoing] == list(accepted.message_ids)
     assert (step.is_due, step.changes, step.wakes) == (True, None, [])
-    assert step.due_ms == alice.engine.next_deadline_ms()
+    assert step.due_ms == alice.engine.agenda.next_ms
     nothing = alice.engine.step(START_MS)
     assert (nothing.is_due, nothing.events, list(nothing.outgoing)) == (True, [], [])
 
@@ -241,7 +242,7 @@ def test_a_retry_that_was_acknowledged_meanwhile_does_not_go_out() -> None:
     alice, bob = Peer("alice"), Peer("bob")
     alice.send(b"hello")
     (sent,) = alice.publish()
-    due_ms = alice.engine.next_deadline_ms()
+    due_ms = alice.engine.agenda.next_ms
     assert due_ms is not None
     alice.now_ms = due_ms
     alice.end(alice.engine.on_deadline(alice.now_ms))
@@ -444,14 +445,14 @@ def test_a_payload_that_stays_half_finished_is_given_up_in_time() -> None:
     alice, bob = Peer("alice", **values), Peer("bob", **values)
     alice.send(bytes(2_500))
     bob.receive(alice.publish()[0].data)
-    due_ms = bob.engine.agenda.next_ms
-    assert due_ms is not None and due_ms > START_MS
-    while (next_ms := bob.engine.next_deadline_ms()) is not None and next_ms <= due_ms:
+    assert bob.engine.agenda.is_planned(Slot.SEGMENTS)
+    due_ms = START_MS + ChannelOptions().segment_reconstruction_timeout_ms
+    while (next_ms := bob.engine.agenda.next_ms) is not None and next_ms <= due_ms:
         bob.now_ms = next_ms
         bob.end(bob.engine.on_deadline(next_ms))
     assert bob.now_ms == due_ms
     assert [(event.chunks, event.total_chunks) for event in bob.of(PayloadDropped)] == [(1, 4)]
-    assert bob.engine.agenda.next_ms is None
+    assert not bob.engine.agenda.is_planned(Slot.SEGMENTS)
 
 
 def test_a_segment_that_contradicts_itself_is_reported_and_the_next_payload_arrives() -> None:

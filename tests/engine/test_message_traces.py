@@ -71,7 +71,7 @@ def test_a_message_that_was_missing_names_what_showed_it_and_its_requests() -> N
     )
     parked = bob.engine.explain(later_id, bob.now_ms + 300)
     assert parked.sentence.endswith(f"it waits 0.3 s for {lost_id[:8]}")
-    due_ms = bob.engine.next_deadline_ms()
+    due_ms = bob.engine.agenda.next_ms
     assert due_ms is not None
     bob.now_ms = due_ms
     bob.end(bob.engine.on_deadline(due_ms))

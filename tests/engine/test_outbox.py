@@ -219,7 +219,7 @@ def test_a_message_of_before_a_restart_has_waited_since_it_was_sent() -> None:
     alice = kept.begin()
     alice.send(b"hello", NOW_MS + 1_000)
     kept.write(alice)
-    for each in kept.begin(NOW_MS + 30_000).outgoing():
+    for each in kept.begin(NOW_MS + 30_000).outgoing:
         outbox.put(each, NOW_MS + 30_000)
     assert outbox.oldest_ms(NOW_MS + 40_000) == 39_000
 

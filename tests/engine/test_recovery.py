@@ -16,6 +16,7 @@ from reliable_channel.engine.sync_core import Arrival, Outcome
 from reliable_channel.sds import CoreLimits, RepairOptions, SdsProtocol
 from reliable_channel.sds.agenda import Agenda
 from reliable_channel.sds.events import Outgoing, OutgoingKind, RepairRequested
+from tests.sds.world import taken
 
 from ..sds.world import NOW_MS, SECOND, forge, next_ms, only, participant
 
@@ -51,7 +52,7 @@ class Bob:
     def receive(self, data: bytes, now_ms: int = NOW_MS, *, from_store: bool = False) -> None:
         arrival = self.core.receive(data, now_ms)
         self.repairs.received(arrival, len(data), now_ms, from_store=from_store)
-        self.repairs.notice(self.core.wanted(), now_ms)
+        self.repairs.notice(taken(self.core.wanted), now_ms)
 
     def saw(self, now_ms: int) -> None:
         """The core asked for `u`."""

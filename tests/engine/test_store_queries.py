@@ -17,6 +17,7 @@ from reliable_channel.engine.store_queries import (
 from reliable_channel.explanation import StoreSearch
 from reliable_channel.sds import HistoryEntry, RepairOptions
 from reliable_channel.sds.agenda import Agenda
+from tests.sds.world import taken
 
 from ..sds.world import NOW_MS, SECOND, forge, participant
 
@@ -148,7 +149,7 @@ class Newcomer(Bob):
         data = forge(name, after=[HistoryEntry(after, after.encode().ljust(32), "alice")])
         arrival = self.core.receive(data, now_ms)
         self.repairs.received(arrival, len(data), now_ms, from_store=from_store)
-        self.repairs.notice(self.core.wanted(), now_ms)
+        self.repairs.notice(taken(self.core.wanted), now_ms)
 
 
 def hashes(query: object) -> list[str]:
@@ -167,7 +168,7 @@ def test_a_round_follows_what_messages_from_store_refer_to() -> None:
     bob.take("u1", "u2", now_ms)
     assert hashes(bob.queries.next(now_ms)) == ["u2"]
     assert bob.queries.next(now_ms) is None, "u2 was not there, and has its next look later"
-    assert bob.core.is_missing_something
+    assert bob.core.missing()
 
 
 def test_what_a_live_message_refers_to_waits_for_its_time() -> None:

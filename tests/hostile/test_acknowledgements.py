@@ -20,6 +20,7 @@ from tests.sds.world import (
     participant,
     send,
     sync,
+    taken,
 )
 
 WORDS = SMALL_BLOOM.layout.byte_count
@@ -55,7 +56,7 @@ def test_a_filter_that_cannot_be_evidence_is_ignored_and_told_once(lie: str) -> 
         alice.receive(
             forge(f"m{n}", bloom=words, profile=profile, content=b"c", lamport=lamport), lamport
         )
-    told = list(alice.events())
+    told = taken(alice.events)
     assert len([e for e in told if isinstance(e, BloomFilterIgnored)]) == 1
     assert not [e for e in told if isinstance(e, MessageAcknowledged | MessagePossiblyAcknowledged)]
     give(bob, message)

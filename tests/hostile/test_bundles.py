@@ -45,6 +45,7 @@ from tests.sds.world import (
     only,
     participant,
     send,
+    taken,
 )
 from tests.slow import slow
 
@@ -98,7 +99,7 @@ def opened(core: SdsProtocol, until_ms: int) -> int:
     receiver, now_ms = core._receiver, NOW_MS  # noqa: SLF001
     assert isinstance(receiver, ReconcilingReceiver)
     with patch.object(receiver, "receive_bundled", wraps=receiver.receive_bundled) as opens:
-        while (due_ms := core.next_deadline_ms()) is not None and due_ms <= until_ms:
+        while (due_ms := core.agenda.next_ms) is not None and due_ms <= until_ms:
             now_ms = max(now_ms, due_ms)
             core.on_deadline(now_ms)
     return opens.call_count
@@ -118,7 +119,7 @@ def test_a_bundle_is_read_in_proportion_to_its_bytes_on_the_air(kind: str) -> No
     assert calls(lambda: bob.receive(data, NOW_MS)) < 15 * MAX_BUNDLED_MESSAGES
     assert inbox_bytes(bob) <= most * ENTRY_BYTES + EXPANSION * len(data)
     assert opened(bob, NOW_MS + 10 * SECOND) <= most
-    told = list(bob.events())
+    told = taken(bob.events)
     assert [e.sender_id for e in told if isinstance(e, RepairBudgetReached)] == ["mallory"]
     give(bob, send(auto("alice"), b"honest"))
     assert b"honest" in delivered(bob)
@@ -178,7 +179,7 @@ def test_a_bundle_beside_a_flood_has_its_turn() -> None:
         bob.receive(carrier(flood()), now_ms)
         opened(bob, now_ms)
     bob.receive(carrier(Reconciling(packed=packed(bundle)), "carol"), now_ms)
-    list(bob.events())
+    bob.events.clear()
     opened(bob, now_ms + 3 * SECOND)
     came = [e.message_id for e in events(bob, MessageReconciled) if e.sender_id == "carol"]
     assert len(came) == 100
@@ -195,7 +196,7 @@ def test_an_honest_bundle_of_the_longest_is_taken_whole_and_in_silence() -> None
     bob, bundle = auto(), [new() for _ in range(MAX_BUNDLED_MESSAGES)]
     bob.receive(carrier(Reconciling(packed=packed(bundle)), "carol"), NOW_MS)
     assert opened(bob, NOW_MS + PAUSE_MS) == MAX_BUNDLED_MESSAGES
-    told = list(bob.events())
+    told = taken(bob.events)
     assert not any(isinstance(e, (RepairBudgetReached, MessageRejected)) for e in told)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from reliable_channel.sds import Outcome, SdsProtocol
 from reliable_channel.sds.events import MessageLost, MessageReceived
-from tests.sds.world import MINUTE, NOW_MS, delivered, events, forge, participant
+from tests.sds.world import MINUTE, NOW_MS, delivered, events, forge, participant, taken
 from tests.slow import slow
 
 from .cost import calls
@@ -22,7 +22,7 @@ def link(n: int) -> bytes:
 def take(core: SdsProtocol, numbers: Iterable[int], now_ms: int = NOW_MS) -> None:
     for n in numbers:
         assert core.receive(link(n), now_ms).outcome is Outcome.PARKED
-    for _ in core.events():
+    for _ in taken(core.events):
         pass
 
 
@@ -80,7 +80,7 @@ def test_cycles_are_cut_and_named_and_delivered_with_what_they_lack() -> None:
         bob.receive(message, NOW_MS)
     honest(bob, NOW_MS)
     bob.on_deadline(LATER_MS)
-    told = list(bob.events())
+    told = taken(bob.events)
     lost = [e for e in told if isinstance(e, MessageLost)]
     assert {e.reason for e in lost} == {"it waits for a message that waits for it"}
     received = [e for e in told if isinstance(e, MessageReceived)]

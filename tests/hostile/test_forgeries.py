@@ -12,7 +12,7 @@ from reliable_channel.sds.events import MessageRejected, Outgoing, RejectionReas
 from reliable_channel.sds.ids import is_proven, js_waku_id, reliable_channel_id
 from reliable_channel.transport import MemoryNetwork
 from tests.channel.world import listening, make_channel, now_ns
-from tests.sds.world import NOW_MS, events, forge, give, only, participant, send
+from tests.sds.world import NOW_MS, events, forge, give, only, participant, send, taken
 
 SENT_NS = NOW_MS * 1_000_000
 
@@ -38,7 +38,7 @@ def test_the_true_message_replaces_one_that_stole_its_id_and_came_first(sender: 
     bob.receive(stolen(true, sender=sender), NOW_MS, sent_at_ns=SENT_NS + 1)
     bob.receive(forge("after", after=[true.message_id], lamport=NOW_MS + 9), NOW_MS)
     assert take(bob, true) is Outcome.DELIVERED
-    told = [e for e in bob.events() if isinstance(e, MessageReceived | MessageForged)]
+    told = [e for e in taken(bob.events) if isinstance(e, MessageReceived | MessageForged)]
     assert [type(e) for e in told] == [
         MessageReceived,
         MessageReceived,
@@ -56,7 +56,7 @@ def test_it_replaces_one_that_waits() -> None:
     waits = forge(true.message_id, sender="alice", content=b"forged", after=["u"])
     assert bob.receive(waits, NOW_MS).outcome is Outcome.PARKED
     assert take(bob, true) is Outcome.DELIVERED
-    told = list(bob.events())
+    told = taken(bob.events)
     assert only(e for e in told if isinstance(e, MessageRejected)).reason is (
         RejectionReason.FORGED_ID
     )
@@ -74,7 +74,7 @@ def test_what_is_passed_on_is_the_true_message() -> None:
     bob.receive(again, NOW_MS)
     bob.on_deadline(NOW_MS + 300_000)
     assert only(events(bob, RepairSent)).message_id == true.message_id
-    assert true.data in [outgoing.data for outgoing in bob.outgoing()]
+    assert true.data in [outgoing.data for outgoing in taken(bob.outgoing)]
 
 
 @pytest.mark.parametrize("sent_at_ns", [None, 0, SENT_NS + 1, 2**63])

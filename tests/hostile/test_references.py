@@ -21,6 +21,7 @@ from reliable_channel.sds.references.unknown import (
     FOLLOWED_PER_S,
     ReferenceBudget,
 )
+from tests.sds.world import taken
 
 from ..sds.world import (
     NOW_MS,
@@ -52,13 +53,13 @@ def flooded(core: SdsProtocol, count: int, start: int = 0) -> list[SdsEvent]:
         now_ms = NOW_MS + n * FLOOD_MS
         run_until(core, now_ms)
         core.receive(hostile(n), now_ms)
-        told += core.events()
-        list(core.outgoing())
+        told += taken(core.events)
+        core.outgoing.clear()
     return told
 
 
 def run_until(core: SdsProtocol, now_ms: int) -> None:
-    while (due_ms := core.next_deadline_ms()) is not None and due_ms <= now_ms:
+    while (due_ms := core.agenda.next_ms) is not None and due_ms <= now_ms:
         core.on_deadline(due_ms)
 
 
@@ -148,7 +149,7 @@ def test_a_late_joiner_waits_for_all_two_hundred_in_a_flood() -> None:
     flooded(bob, 20)
     now_ms, ids = NOW_MS + 20 * FLOOD_MS, [f"h{n}" for n in range(200)]
     bob.receive(honest(200, ids, now_ms), now_ms)
-    list(bob.events())
+    bob.events.clear()
     assert bob.repair_requests.planned().keys() >= set(ids[-FOLLOWED_AT_ONCE:])
     for n in range(200):
         assert b"h200" not in delivered(bob)
@@ -170,7 +171,7 @@ def test_what_waits_is_followed_in_time_and_by_turns() -> None:
         bob.receive(hostile(n), NOW_MS)
     followed = len(bob.missing())
     assert followed <= FOLLOWED_BURST + SPENT * FOLLOWED_AT_ONCE
-    assert bob.next_deadline_ms() == NOW_MS + FOLLOW_INTERVAL_MS
+    assert bob.agenda.next_ms == NOW_MS + FOLLOW_INTERVAL_MS
     run_until(bob, NOW_MS + 10 * SECOND)
     assert 0 <= 10 * FOLLOWED_PER_S - (len(bob.missing()) - followed) <= SPENT
     by_sender = {each.referrer_id for each in bob.missing()}

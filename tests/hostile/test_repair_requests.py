@@ -20,6 +20,7 @@ from tests.sds.world import (
     only,
     participant,
     send,
+    taken,
 )
 
 REPAIR = RepairOptions(
@@ -36,7 +37,7 @@ def holder() -> tuple[SdsProtocol, list[str]]:
     bob, alice = participant("bob", repair=REPAIR), participant("alice", causal_history_size=0)
     messages = [send(alice, b"%d" % n) for n in range(HELD)]
     give(bob, *messages)
-    list(bob.events())
+    bob.events.clear()
     return bob, [message.message_id for message in messages]
 
 
@@ -53,7 +54,7 @@ def ask(
 def answers(core: SdsProtocol, until_ms: int) -> tuple[int, int]:
     """How many messages, and how many bytes, are broadcast again until then."""
     core.on_deadline(until_ms)
-    sent = [o for o in core.outgoing() if o.kind is OutgoingKind.REPAIR]
+    sent = [o for o in taken(core.outgoing) if o.kind is OutgoingKind.REPAIR]
     return len(sent), sum(len(o.data) for o in sent)
 
 
@@ -83,7 +84,7 @@ def test_an_honest_requester_is_served_beside_it() -> None:
     wanted = ids[50:53]
     ask(bob, "carol", wanted, NOW_MS + MINUTE)
     bob.on_deadline(NOW_MS + 4 * MINUTE)
-    assert set(wanted) <= {o.message_id for o in bob.outgoing()}
+    assert set(wanted) <= {o.message_id for o in taken(bob.outgoing)}
 
 
 def test_a_crowd_of_requesters_shares_the_budget_of_all() -> None:
@@ -120,7 +121,7 @@ def test_a_replayed_request_is_not_answered_again() -> None:
     for n in range(200):
         ask(bob, "carol", ids[:3], NOW_MS + n * 5 * SECOND, carrier="the same sync")
         bob.on_deadline(NOW_MS + n * 5 * SECOND)
-    repairs = [o for o in bob.outgoing() if o.kind is OutgoingKind.REPAIR]
+    repairs = [o for o in taken(bob.outgoing) if o.kind is OutgoingKind.REPAIR]
     assert len(repairs) == 3
     assert events(bob, RepairBudgetReached) == []
 

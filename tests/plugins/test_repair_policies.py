@@ -241,7 +241,7 @@ def test_whatever_a_policy_says_no_promise_is_broken(
         violation = simulation.run().violation
     assert violation is None or violation.invariant == "in the end all logs are equal"
     for participant in simulation.participants:
-        assert participant.core is None or not participant.core.is_missing_something
+        assert participant.core is None or not participant.core.missing()
     rounds = simulation.ledger.now_ms() / 1_000
     assert asked.call_count <= 2 * rounds * scenario.participants
 

@@ -20,6 +20,7 @@ from .world import (
     participant,
     send,
     sync,
+    taken,
 )
 
 
@@ -122,7 +123,7 @@ def test_a_message_that_was_missed_is_acknowledged_after_it_is_sent_again() -> N
     give(alice, send(bob, b"unrelated"))
     assert events(alice, MessageAcknowledged) == []
     alice.on_deadline(NOW_MS + 30_000)
-    retried = only(o for o in alice.outgoing() if o.message_id == message.message_id)
+    retried = only(o for o in taken(alice.outgoing) if o.message_id == message.message_id)
     give(bob, retried)
     give(alice, send(bob, b"related"))
     assert only(events(alice, MessageAcknowledged)).message_id == message.message_id

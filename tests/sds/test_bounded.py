@@ -24,6 +24,7 @@ from .world import (
     promises_broken,
     send,
     sync,
+    taken,
 )
 
 LIMITS = CoreLimits(
@@ -99,7 +100,7 @@ def test_a_flood_stays_within_limits_and_honest_messages_arrive(
         if n % 10 == 0:
             message = forge(f"h{n}", sender="alice", content=b"honest %d" % n)
             assert bob.receive(message, now_ms).outcome is Outcome.DELIVERED
-        if (bob.next_deadline_ms() or now_ms + 1) <= now_ms:
+        if (bob.agenda.next_ms or now_ms + 1) <= now_ms:
             bob.on_deadline(now_ms)
         assert beyond_limits(bob) == []
     honest = [content for content in delivered(bob) if content.startswith(b"honest")]
@@ -146,7 +147,7 @@ def test_many_requests_for_one_message_make_one_answer() -> None:
         request = HistoryEntry(message.message_id, None, "alice")
         bob.receive(forge(f"r{n}", sender=f"p{n}", content=None, requests=[request]), NOW_MS)
     bob.on_deadline(NOW_MS + 2 * MINUTE)
-    repairs = [o for o in bob.outgoing() if o.kind is OutgoingKind.REPAIR]
+    repairs = [o for o in taken(bob.outgoing) if o.kind is OutgoingKind.REPAIR]
     assert [o.message_id for o in repairs] == [message.message_id]
 
 
@@ -169,10 +170,10 @@ def test_the_retry_timetable_does_not_grow_with_acknowledged_messages() -> None:
         ack = forge(f"a{n}", after=[message.message_id])
         alice.receive(ack, NOW_MS + n * SECOND)
         alice.on_deadline(NOW_MS + n * SECOND)
-        for _ in alice.outgoing():
+        for _ in taken(alice.outgoing):
             pass
     assert len(alice.outgoing_buffer) == 0
-    assert alice.next_deadline_ms() is not None
+    assert alice.agenda.next_ms is not None
     assert beyond_limits(alice) == []
 
 

@@ -16,7 +16,7 @@ from reliable_channel.sds.events import (
     RejectionReason,
 )
 
-from .world import MINUTE, NOW_MS, delivered, events, forge, give, only, participant, send
+from .world import MINUTE, NOW_MS, delivered, events, forge, give, only, participant, send, taken
 
 LATER_MS = NOW_MS + 10 * MINUTE
 
@@ -46,10 +46,10 @@ def test_what_a_newcomer_does_not_want_is_missing_no_more_and_released_for() -> 
     bob = participant("bob")
     bob.join(NOW_MS, wanted_from=NOW_MS, presume_ms=0)
     bob.receive(forge("m", after=["u"]), NOW_MS)
-    list(bob.events())
+    bob.events.clear()
     assert bob.receive(forge("u", lamport=NOW_MS - 1), NOW_MS).outcome is Outcome.UNWANTED
     assert [entry.message_id for entry in bob.log] == ["m"]
-    assert not bob.is_missing_something and not bob.repair_requests.planned()
+    assert not bob.missing() and not bob.repair_requests.planned()
 
 
 # -- loss timeout ----------------------------------------------------------------------------------
@@ -62,7 +62,7 @@ def test_what_waits_for_a_lost_message_is_delivered_and_says_so() -> None:
     bob.receive(forge("m", after=[hint]), NOW_MS)
     assert delivered(bob) == []
     bob.on_deadline(LATER_MS)
-    lost, received = [e for e in bob.events() if isinstance(e, MessageLost | MessageReceived)]
+    lost, received = [e for e in taken(bob.events) if isinstance(e, MessageLost | MessageReceived)]
     assert lost == MessageLost("lost", "alice", b"hash", "not found within 300000 ms")
     assert isinstance(received, MessageReceived)
     assert received.missing == (hint,)
@@ -125,7 +125,7 @@ def test_a_cycle_is_cut_after_the_loss_timeout(length: int) -> None:
     bob.on_deadline(LATER_MS)
     assert sorted(delivered(bob), key=int) == [b"%d" % i for i in range(length)]
     assert bob.incoming_buffer.parked == {}
-    assert bob.next_deadline_ms() is not None
+    assert bob.agenda.next_ms is not None
 
 
 def test_what_a_cut_cycle_delivers_does_not_count_as_lost() -> None:
@@ -134,8 +134,10 @@ def test_what_a_cut_cycle_delivers_does_not_count_as_lost() -> None:
     for name, after in (("a", "b"), ("b", "c"), ("c", "a")):
         bob.receive(forge(name, after=[after]), NOW_MS)
     bob.on_deadline(LATER_MS)
-    told = [event for event in bob.events() if isinstance(event, MessageLost | MessageReceived)]
-    assert [(type(event), event.message_id) for event in told] == [
+    told = [
+        event for event in taken(bob.events) if isinstance(event, MessageLost | MessageReceived)
+    ]
+    assert [(type(e), e.message_id) for e in told] == [
         (MessageLost, "b"),
         (MessageReceived, "a"),
         (MessageReceived, "c"),
@@ -176,7 +178,7 @@ def test_the_timeout_counts_from_when_the_end_of_a_chain_became_known() -> None:
     bob.on_deadline(known_ms + 5 * MINUTE)
     assert not events(bob, MessageLost) and not bob.log.last(1)
     bob.on_deadline(known_ms + 5 * MINUTE + 1)
-    told = [e for e in bob.events() if isinstance(e, MessageLost | MessageReceived)]
+    told = [e for e in taken(bob.events) if isinstance(e, MessageLost | MessageReceived)]
     assert [e.message_id for e in told] == ["m-1", *(f"m{i}" for i in range(20))]
 
 
@@ -251,7 +253,7 @@ def test_a_message_older_than_the_log_is_refused_not_delivered_again() -> None:
         bob.receive(message, NOW_MS)
     assert [entry.message_id for entry in bob.log] == ["m3", "m4", "m5"]
     assert bob.statistics().log_evicted == 3
-    seen = list(bob.events())
+    seen = taken(bob.events)
     assert len([e for e in seen if isinstance(e, MessageReceived)]) == 6
     rejected = [e for e in seen if isinstance(e, MessageRejected)]
     assert {e.reason for e in rejected} == {RejectionReason.OLDER_THAN_LOG}
@@ -313,7 +315,7 @@ def test_a_forged_copy_does_not_cancel_an_answer() -> None:
     bob.receive(forge(message.message_id, content=b"false"), NOW_MS)
     assert set(bob.repair_responses.planned()) == {message.message_id}
     bob.on_deadline(NOW_MS + 2 * MINUTE)
-    assert [o.data for o in bob.outgoing() if o.kind is OutgoingKind.REPAIR] == [message.data]
+    assert [o.data for o in taken(bob.outgoing) if o.kind is OutgoingKind.REPAIR] == [message.data]
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)

@@ -15,7 +15,19 @@ from reliable_channel.sds.references.causal_history import history_entry
 from reliable_channel.sds.signing import check_signature
 
 from .test_signing import Seals
-from .world import CODEC, MINUTE, NOW_MS, SECOND, decode, events, forge, leave, only, participant
+from .world import (
+    CODEC,
+    MINUTE,
+    NOW_MS,
+    SECOND,
+    decode,
+    events,
+    forge,
+    leave,
+    only,
+    participant,
+    taken,
+)
 
 LATER_MS = NOW_MS + 10 * MINUTE
 
@@ -26,7 +38,7 @@ def late(name: str = "alice", **changes: Any) -> SdsProtocol:
 
 def draft_of(core: SdsProtocol) -> Draft:
     """The draft of the newest message that waits."""
-    draft = [outgoing for outgoing in core.outgoing() if outgoing.draft][-1].draft
+    draft = [outgoing for outgoing in taken(core.outgoing) if outgoing.draft][-1].draft
     assert isinstance(draft, Draft)
     return draft
 
@@ -74,7 +86,7 @@ def test_before_it_leaves_others_get_what_is_fixed() -> None:
     asks = forge("asks", sender="bob", requests=[history_entry(entry)], content=None)
     alice.receive(asks, NOW_MS)
     alice.on_deadline(LATER_MS)
-    answer = only(o for o in alice.outgoing() if o.kind is OutgoingKind.REPAIR)
+    answer = only(o for o in taken(alice.outgoing) if o.kind is OutgoingKind.REPAIR)
     assert answer.data == bytes(draft) and len(draft) == len(answer.data)
     message = decode(answer)
     assert (message.content, message.bloom_filter) == (b"hello", None)
@@ -123,7 +135,7 @@ def test_a_retry_is_the_bytes_that_left() -> None:
     alice.dispatched(message_id, NOW_MS)
     alice.receive(forge("after"), NOW_MS)
     alice.on_deadline(NOW_MS + 31 * SECOND)
-    assert only(o for o in alice.outgoing() if o.kind is OutgoingKind.RETRY).data == data
+    assert only(o for o in taken(alice.outgoing) if o.kind is OutgoingKind.RETRY).data == data
 
 
 def test_content_is_encoded_at_once_so_that_send_refuses_what_is_none() -> None:
@@ -138,9 +150,9 @@ def test_whoever_does_not_assemble_late_gets_the_same_bytes() -> None:
     for core in (one, other):
         core.receive(forge("before", after=["missing"]), NOW_MS)
         core.on_deadline(LATER_MS)
-        core.outgoing()
+        core.outgoing.clear()
     assert one.send(b"hello", LATER_MS) == other.send(b"hello", LATER_MS)
-    ours, theirs = left(draft_of(one)), decode(only(other.outgoing()))
+    ours, theirs = left(draft_of(one)), decode(only(taken(other.outgoing)))
     assert ours.causal_ids == theirs.causal_ids
     assert CODEC.decode(CODEC.encode(theirs)) == theirs
     assert ours.repair_request == theirs.repair_request

@@ -46,6 +46,7 @@ from .world import (
     participant,
     send,
     sync,
+    taken,
 )
 
 
@@ -297,7 +298,7 @@ def test_a_sync_message_is_repaired_as_any_message() -> None:
     alice.receive(forged("m", requests=[request]), NOW_MS)
     alice.on_deadline(NOW_MS + MINUTE)
     assert only(events(alice, RepairSent)).message_id == message.message_id
-    repaired = only(o for o in alice.outgoing() if o.kind is OutgoingKind.REPAIR)
+    repaired = only(o for o in taken(alice.outgoing) if o.kind is OutgoingKind.REPAIR)
     assert decode(repaired) == dataclasses.replace(decode(message), bloom_filter=None)
 
 
@@ -330,9 +331,9 @@ def test_a_sync_message_of_the_specification_is_referred_to_by_nobody() -> None:
 def quiet_hour(core: SdsProtocol) -> list[Outgoing]:
     """What a participant broadcasts in an hour in which nothing is said."""
     said: list[Outgoing] = []
-    while (due_ms := core.next_deadline_ms()) is not None and due_ms < NOW_MS + 60 * MINUTE:
+    while (due_ms := core.agenda.next_ms) is not None and due_ms < NOW_MS + 60 * MINUTE:
         core.on_deadline(due_ms)
-        said += core.outgoing()
+        said += taken(core.outgoing)
     return said
 
 
@@ -361,9 +362,9 @@ def test_a_group_of_this_library_alone_may_ask_for_sync_messages() -> None:
 def test_last_words_to_a_quiet_group_of_nim_fail_and_say_why() -> None:
     alice = nim(sync_min_interval_ms=0, max_retry_attempts=2)
     send(alice, b"good night")
-    while (due_ms := alice.next_deadline_ms()) is not None:
+    while (due_ms := alice.agenda.next_ms) is not None:
         alice.on_deadline(due_ms)
-        for outgoing in list(alice.outgoing()):
+        for outgoing in taken(alice.outgoing):
             alice.dispatched(outgoing.message_id, due_ms)
     failed = only(events(alice, DeliveryFailed))
     assert "acknowledge with their next message only, so others may have it" in failed.reason

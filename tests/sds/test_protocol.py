@@ -47,11 +47,13 @@ from .world import (
     delivered,
     events,
     forge,
+    next_ms,
     only,
     options,
     participant,
     send,
     sync,
+    taken,
 )
 
 
@@ -149,7 +151,7 @@ def test_what_cannot_be_sent_leaves_no_trace(content: bytes, error: type[SdsErro
     with pytest.raises(error):
         alice.send_ephemeral(content, NOW_MS)
     assert len(alice.log) == len(alice.outgoing_buffer) == 0
-    assert [*alice.events(), *alice.outgoing()] == []
+    assert [*taken(alice.events), *taken(alice.outgoing)] == []
 
 
 def test_content_may_be_as_long_as_the_error_says() -> None:
@@ -212,19 +214,19 @@ def test_an_own_message_may_enter_the_log_on_dispatch_only() -> None:
 def test_an_unacknowledged_message_is_sent_again_as_it_was() -> None:
     alice = participant("alice", sync_min_interval_ms=0)
     message = send(alice, b"hi")
-    assert alice.next_deadline_ms() == NOW_MS + 30_000
+    assert alice.agenda.next_ms == NOW_MS + 30_000
     alice.on_deadline(NOW_MS + 29_999)
-    assert list(alice.outgoing()) == []
+    assert taken(alice.outgoing) == []
     alice.on_deadline(NOW_MS + 30_000)
-    retry = only(alice.outgoing())
+    retry = only(taken(alice.outgoing))
     assert (retry.kind, retry.message_id, retry.data) == (
         OutgoingKind.RETRY,
         message.message_id,
         message.data,
     )
-    assert alice.next_deadline_ms() is None
+    assert next_ms(alice.agenda) is None
     alice.dispatched(message.message_id, NOW_MS + 40_000)
-    assert alice.next_deadline_ms() == NOW_MS + 70_000
+    assert alice.agenda.next_ms == NOW_MS + 70_000
 
 
 @pytest.mark.conformance("JS-RETRY-3")
@@ -233,9 +235,9 @@ def test_after_all_retries_the_delivery_fails_with_an_event(attempts: int) -> No
     alice = participant("alice", max_retry_attempts=attempts, sync_min_interval_ms=0)
     message_id = send(alice, b"hi").message_id
     sent = 1
-    while (due_ms := alice.next_deadline_ms()) is not None:
+    while (due_ms := alice.agenda.next_ms) is not None:
         alice.on_deadline(due_ms)
-        for outgoing in alice.outgoing():
+        for outgoing in taken(alice.outgoing):
             alice.dispatched(outgoing.message_id, due_ms)
             sent += 1
     assert sent == attempts + 1
@@ -275,7 +277,7 @@ def test_a_received_sync_message_is_not_delivered_or_logged_or_waited_for() -> N
     synced = sync(alice)
     assert bob.receive(synced.data, NOW_MS) == Arrival(Outcome.SYNC, synced.message_id)
     assert bob.receive(synced.data, NOW_MS).outcome is Outcome.SYNC
-    seen = list(bob.events())
+    seen = taken(bob.events)
     assert len([e for e in seen if isinstance(e, SyncReceived)]) == 2
     assert [e.missing for e in seen if isinstance(e, MessageMissing)] == [
         (HistoryEntry(message.message_id, None, "alice"),)
@@ -290,7 +292,7 @@ def test_a_received_sync_message_is_not_delivered_or_logged_or_waited_for() -> N
 def test_a_newcomer_may_stay_silent() -> None:
     alice = participant("alice", behaviour=JS_WAKU)
     assert not alice.send_sync(NOW_MS)
-    assert [*alice.events(), *alice.outgoing()] == []
+    assert [*taken(alice.events), *taken(alice.outgoing)] == []
     assert participant("alice").send_sync(NOW_MS)
 
 
@@ -298,13 +300,13 @@ def test_a_newcomer_may_stay_silent() -> None:
 def test_an_ephemeral_message_has_neither_place_nor_promise() -> None:
     alice, bob = participant("alice"), participant("bob")
     message_id = alice.send_ephemeral(b"typing", NOW_MS)
-    outgoing = only(alice.outgoing())
+    outgoing = only(taken(alice.outgoing))
     message = decode(outgoing)
     assert outgoing.kind is OutgoingKind.EPHEMERAL
     assert (message.lamport_timestamp, message.causal_ids, message.bloom_filter) == (None, [], None)
     assert len(alice.log) == len(alice.outgoing_buffer) == len(alice.bloom_filter) == 0
     assert bob.receive(outgoing.data, NOW_MS).outcome is Outcome.EPHEMERAL
-    assert list(bob.events()) == [EphemeralReceived(message_id, "alice", b"typing")]
+    assert taken(bob.events) == [EphemeralReceived(message_id, "alice", b"typing")]
     assert len(bob.log) == len(bob.bloom_filter) == len(bob.participants) == 0
 
 
@@ -316,7 +318,7 @@ def test_a_received_message_is_delivered_logged_and_merged() -> None:
     bob = participant("bob")
     arrival = bob.receive(forge("m", lamport=NOW_MS + 500), NOW_MS, retrieval_hint=b"hash")
     assert arrival == Arrival(Outcome.DELIVERED, "m")
-    (event,) = bob.events()
+    (event,) = taken(bob.events)
     assert event == MessageReceived("m", "mallory", b"content", NOW_MS + 500, 0, (), b"hash")
     assert bob.clock.value == NOW_MS + 500
     assert in_filter(bob, "m")
@@ -388,7 +390,7 @@ def test_what_is_refused_is_told_and_leaves_no_trace(data: bytes, reason: Reject
     bob = participant("bob")
     before = bob.statistics()
     assert bob.receive(data, NOW_MS).outcome is Outcome.REJECTED
-    event = only(bob.events())
+    event = only(taken(bob.events))
     assert isinstance(event, MessageRejected) and event.reason is reason and event.detail
     after = bob.statistics()
     assert after.counters.rejected == 1
@@ -413,19 +415,19 @@ def test_a_deadline_is_never_in_the_past_for_long() -> None:
     for _ in range(20):
         world.run(MINUTE)
         for driver in world.drivers.values():
-            assert (driver.core.next_deadline_ms() or 0) > world.now_ms
+            assert (driver.core.agenda.next_ms or 0) > world.now_ms
 
 
 def test_a_waiting_message_is_swept_in_time() -> None:
     bob = participant("bob", sync_min_interval_ms=0, timeout_for_lost_messages_ms=12 * SECOND)
     bob.receive(forge("m", after=[HistoryEntry("u")]), NOW_MS)
     now_ms = NOW_MS
-    while (due_ms := bob.next_deadline_ms()) is not None:
+    while (due_ms := bob.agenda.next_ms) is not None:
         assert due_ms - now_ms == 5 * SECOND
         now_ms = due_ms
         bob.on_deadline(now_ms)
     assert now_ms == NOW_MS + 15 * SECOND
-    seen: list[SdsEvent] = list(bob.events())
+    seen: list[SdsEvent] = taken(bob.events)
     assert [type(e) for e in seen] == [MessageMissing, MessageLost, MessageReceived]
 
 
@@ -445,7 +447,7 @@ def test_equal_inputs_make_equal_bytes() -> None:
         alice.receive(forge("m", after=["u"]), NOW_MS)
         alice.send(b"hi", NOW_MS)
         alice.on_deadline(NOW_MS + 2 * MINUTE)
-        return [outgoing.data for outgoing in alice.outgoing()]
+        return [outgoing.data for outgoing in taken(alice.outgoing)]
 
     assert run() == run()
 
@@ -485,11 +487,11 @@ def test_a_log_is_trimmed_by_age_no_more_than_once_a_minute() -> None:
     alice = participant(
         "alice", limits=CoreLimits(retention_ms=10 * MINUTE), sync_min_interval_ms=0
     )
-    assert alice.next_deadline_ms() == NOW_MS
+    assert alice.agenda.next_ms == NOW_MS
     alice.on_deadline(NOW_MS)
     for minute in range(1, 13):
         now_ms = NOW_MS + minute * MINUTE
-        assert alice.next_deadline_ms() == now_ms
+        assert alice.agenda.next_ms == now_ms
         alice.receive(forge(f"m{minute}", lamport=now_ms), now_ms)
         alice.on_deadline(now_ms)
     assert [entry.message_id for entry in alice.log] == [f"m{n}" for n in range(2, 13)]
@@ -509,7 +511,7 @@ def test_an_abandoned_message_is_not_sent_again_and_stays_in_the_log() -> None:
     assert list(alice.unacknowledged) == [message.message_id]
     alice.abandon(message.message_id)
     alice.on_deadline(NOW_MS + alice.options.retry_interval_ms)
-    assert not alice.unacknowledged and not list(alice.outgoing())
+    assert not alice.unacknowledged and not taken(alice.outgoing)
     assert alice.log.get(message.message_id) is not None
 
 
@@ -517,7 +519,7 @@ def test_all_that_is_due_is_sent_again() -> None:
     alice = participant("alice", sync_min_interval_ms=0)
     sent = [send(alice, b"%d" % n).message_id for n in range(3)]
     alice.on_deadline(NOW_MS + alice.options.retry_interval_ms)
-    assert sorted(each.message_id for each in alice.outgoing()) == sorted(sent)
+    assert sorted(each.message_id for each in taken(alice.outgoing)) == sorted(sent)
 
 
 @pytest.mark.parametrize("self_tuning", [False, True])
@@ -526,7 +528,7 @@ def test_only_a_sync_that_one_may_do_without_is_spare(self_tuning: bool) -> None
     alice = participant("alice", self_tuning=self_tuning)
     send(alice, b"hi")
     assert alice.send_sync(NOW_MS)
-    assert only(alice.outgoing()).is_redundant is self_tuning
+    assert only(taken(alice.outgoing)).is_redundant is self_tuning
 
 
 def test_a_message_may_be_sent_again_early_as_long_as_it_has_attempts() -> None:
@@ -534,7 +536,7 @@ def test_a_message_may_be_sent_again_early_as_long_as_it_has_attempts() -> None:
     message = send(alice, b"hi")
     again = []
     while alice.resend_early(message.message_id, NOW_MS):
-        again.append(only(alice.outgoing()))
+        again.append(only(taken(alice.outgoing)))
         alice.dispatched(message.message_id, NOW_MS)
     assert [(each.kind, each.data) for each in again] == [(OutgoingKind.RETRY, message.data)] * 2
     assert not alice.resend_early("unknown", NOW_MS)
@@ -543,10 +545,10 @@ def test_a_message_may_be_sent_again_early_as_long_as_it_has_attempts() -> None:
 def test_a_sync_that_the_owner_asks_for_puts_off_the_next_one() -> None:
     alice = participant("alice")
     alice.receive(forge("m"), NOW_MS)
-    due_ms = alice.next_deadline_ms()
+    due_ms = alice.agenda.next_ms
     assert due_ms is not None
     assert alice.send_sync(due_ms - 1)
-    later_ms = alice.next_deadline_ms()
+    later_ms = alice.agenda.next_ms
     assert later_ms is not None and later_ms > due_ms
 
 

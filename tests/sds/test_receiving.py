@@ -28,6 +28,7 @@ from .world import (
     participant,
     send,
     sync,
+    taken,
 )
 
 QUIET_MS = NOW_MS + 60 * SECOND
@@ -41,17 +42,17 @@ def tuned() -> SdsProtocol:
     for n in range(5):
         after = [f"m{n - 1}"] if n else []
         bob.receive(forge(f"m{n}", sender="alice", lamport=NOW_MS + n, after=after), NOW_MS)
-    while (due_ms := bob.next_deadline_ms()) is not None and due_ms <= QUIET_MS:
+    while (due_ms := bob.agenda.next_ms) is not None and due_ms <= QUIET_MS:
         bob.on_deadline(due_ms)
-        list(bob.outgoing())
+        bob.outgoing.clear()
     return bob
 
 
 def says_next(bob: SdsProtocol) -> tuple[int, list[str]]:
     """When a participant says the next sync message, and what that refers to."""
-    while (due_ms := bob.next_deadline_ms()) is not None:
+    while (due_ms := bob.agenda.next_ms) is not None:
         bob.on_deadline(due_ms)
-        for outgoing in bob.outgoing():
+        for outgoing in taken(bob.outgoing):
             return due_ms - QUIET_MS, list(decode(outgoing).causal_ids)
     raise AssertionError("nothing is said")
 
@@ -81,10 +82,10 @@ def test_a_message_older_than_the_log_is_missing_no_more() -> None:
     for n in range(2):
         bob.receive(forge(f"m{n}", lamport=NOW_MS + n), NOW_MS)
     bob.receive(forge("s", content=None, after=["old"]), NOW_MS)
-    list(bob.events())
+    bob.events.clear()
     arrival = bob.receive(forge("old", lamport=NOW_MS - 1), NOW_MS)
     assert (arrival.outcome, arrival.reason) == (Outcome.REJECTED, RejectionReason.OLDER_THAN_LOG)
-    told = list(bob.events())
+    told = taken(bob.events)
     assert [e.message_id for e in told if isinstance(e, MessageLost)] == ["old"]
     assert [e.message_id for e in told if isinstance(e, MessageRejected)] == ["old"]
     assert bob.missing() == [] and bob.counters.lost == 1
@@ -94,9 +95,9 @@ def test_an_unknown_message_older_than_the_log_is_refused_and_not_lost() -> None
     bob = participant("bob", limits=CoreLimits(log_entries=1))
     for n in range(2):
         bob.receive(forge(f"m{n}", lamport=NOW_MS + n), NOW_MS)
-    list(bob.events())
+    bob.events.clear()
     bob.receive(forge("old", lamport=NOW_MS - 1), NOW_MS)
-    (told,) = bob.events()
+    (told,) = taken(bob.events)
     assert isinstance(told, MessageRejected) and "newest 1 messages" in told.detail
 
 
@@ -144,7 +145,7 @@ def test_a_forged_message_makes_way_for_the_one_that_its_id_proves(sender: str) 
     assert bob.receive(data, NOW_MS).reason is RejectionReason.ID_ALREADY_USED
     assert delivered(bob) == [b"forged"]
     assert bob.receive(data, NOW_MS, sent_at_ns=at_ns).outcome is Outcome.DELIVERED
-    told = list(bob.events())
+    told = taken(bob.events)
     assert [e for e in told if isinstance(e, MessageForged)] == [
         MessageForged(message_id, sender, b"forged")
     ]
@@ -155,7 +156,7 @@ def test_a_forged_message_makes_way_for_the_one_that_its_id_proves(sender: str) 
 def test_a_forged_message_that_waits_makes_way_too() -> None:
     bob, (message_id, data, at_ns) = participant("bob"), true_message()
     bob.receive(forge(message_id, after=["never"], content=b"forged"), NOW_MS)
-    list(bob.events())
+    bob.events.clear()
     assert bob.receive(data, NOW_MS, sent_at_ns=at_ns).outcome is Outcome.DELIVERED
     refused = only(events(bob, MessageRejected))
     assert (refused.reason, refused.sender_id) == (RejectionReason.FORGED_ID, "mallory")
@@ -189,7 +190,7 @@ def test_a_second_copy_brings_a_hint_and_spares_the_answer() -> None:
 def test_ephemeral_messages_and_acknowledgements_count() -> None:
     alice, bob = participant("alice"), participant("bob")
     alice.send_ephemeral(b"gone", NOW_MS)
-    give(bob, only(alice.outgoing()))
+    give(bob, only(taken(alice.outgoing)))
     give(bob, send(alice, b"kept"))
     give(alice, sync(bob))
     assert bob.counters.ephemeral_received == 1
@@ -213,6 +214,6 @@ def test_what_waits_for_nothing_that_is_looked_for_is_swept_all_the_same() -> No
     bob = participant("bob", sync_min_interval_ms=0, repair=RepairOptions(enabled=False))
     bob.receive(forge("a", after=["b"], lamport=NOW_MS), NOW_MS)
     bob.receive(forge("b", after=["a"], lamport=NOW_MS + 1), NOW_MS)
-    while (due_ms := bob.next_deadline_ms()) is not None:
+    while (due_ms := bob.agenda.next_ms) is not None:
         bob.on_deadline(due_ms)
     assert len(bob.log) == 2

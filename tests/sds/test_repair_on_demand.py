@@ -4,7 +4,7 @@ from reliable_channel.sds import RepairOptions, SdsProtocol
 from reliable_channel.sds.changes import Recorder
 from reliable_channel.sds.repair.buffers import t_req
 
-from .world import CHANNEL, NOW_MS, SECOND, options, participant, send
+from .world import CHANNEL, NOW_MS, SECOND, options, participant, send, taken
 
 REPAIR = RepairOptions(repair_on_demand=True)
 
@@ -21,18 +21,18 @@ def missing_one() -> tuple[SdsProtocol, str]:
 def test_nobody_is_asked_before() -> None:
     bob, message_id = missing_one()
     assert bob.repair_requests.planned() == {}
-    (wanted,) = bob.wanted()
+    (wanted,) = taken(bob.wanted)
     assert (wanted.entry.message_id, wanted.since_ms, wanted.referrer_id) == (
         message_id, NOW_MS, "alice",
     )  # fmt: skip
-    assert list(bob.wanted()) == []
+    assert taken(bob.wanted) == []
     bob.receive(send(participant("carol"), b"of something else").data, NOW_MS)
-    assert list(bob.wanted()) == []
+    assert taken(bob.wanted) == []
 
 
 def test_t_req_counts_from_the_word() -> None:
     bob, message_id = missing_one()
-    (wanted,) = bob.wanted()
+    (wanted,) = taken(bob.wanted)
     told_ms = NOW_MS + 20 * SECOND
     bob.ask_participants(wanted, told_ms)
     due_ms = t_req("bob", message_id, told_ms, REPAIR)
@@ -57,7 +57,7 @@ def test_after_a_restart_it_is_open_anew() -> None:
 
     first = bob()
     first.receive(send(alice, b"refers to it").data, NOW_MS)
-    first.wanted()
+    first.wanted.clear()
     rows = first.changes().rows
     tables = {
         table.name: [row for (of, _), row in rows.items() if of is table and row is not None]
@@ -65,7 +65,7 @@ def test_after_a_restart_it_is_open_anew() -> None:
     }
     again = bob()
     again.restore(tables, [], NOW_MS + SECOND)
-    (wanted,) = again.wanted()
+    (wanted,) = taken(again.wanted)
     assert (wanted.entry.message_id, wanted.since_ms) == (missed.message_id, NOW_MS)
 
 
@@ -74,4 +74,4 @@ def test_where_nothing_is_asked_nothing_is_wanted() -> None:
     send(alice, b"missed")
     bob = participant("bob", repair=RepairOptions(enabled=False, repair_on_demand=True))
     bob.receive(send(alice, b"refers to it").data, NOW_MS)
-    assert list(bob.wanted()) == []
+    assert taken(bob.wanted) == []

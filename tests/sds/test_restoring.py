@@ -43,6 +43,7 @@ from .world import (
     participant,
     promises_broken,
     send,
+    taken,
 )
 
 SMALL: Any = {
@@ -181,11 +182,11 @@ def test_what_was_never_dispatched_is_broadcast_again_in_its_order() -> None:
     core.dispatched(ids[0], NOW_MS)
     kept.write(core)
     again = kept.begin()
-    assert [(o.kind, o.message_id) for o in again.outgoing()] == [
+    assert [(o.kind, o.message_id) for o in taken(again.outgoing)] == [
         (OutgoingKind.CONTENT, message_id) for message_id in ids[1:]
     ]
     again.on_deadline(NOW_MS + 30 * SECOND)
-    assert [o.message_id for o in again.outgoing() if o.kind is OutgoingKind.RETRY] == ids[:1]
+    assert [o.message_id for o in taken(again.outgoing) if o.kind is OutgoingKind.RETRY] == ids[:1]
 
 
 def test_a_known_message_is_not_delivered_again_however_old() -> None:
@@ -202,7 +203,7 @@ def test_a_known_message_is_not_delivered_again_however_old() -> None:
         core = kept.begin()
     data = forge("late", lamport=NOW_MS + 100, after=["m001", "m049"])
     core.receive(data, NOW_MS)
-    (event, *_) = core.events()
+    (event, *_) = taken(core.events)
     assert event.message_id == "late"  # type: ignore[union-attr]
 
 
@@ -230,7 +231,7 @@ def test_positions_count_what_is_archived() -> None:
         positions = []
         for each in (core, whole):
             each.receive(data, NOW_MS)
-            positions += [e.position for e in each.events() if hasattr(e, "position")]
+            positions += [e.position for e in taken(each.events) if hasattr(e, "position")]
         assert positions[0] == positions[1]
         kept.write(core)
         if count % 50 == 49:
@@ -254,10 +255,10 @@ def test_a_full_log_is_trimmed_by_whole_blocks_and_breaks_no_dependency() -> Non
         oldest = next(iter(each.log)).message_id
         # What refers to a message that has left the log waits for nothing.
         trimmed = f"m{int(oldest[1:]) - 1:06}"
-        list(each.events())
+        each.events.clear()
         after = forge(f"x{id(each)}", lamport=NOW_MS + 10**6, after=[trimmed, oldest])
         each.receive(after, NOW_MS)
-        assert [getattr(e, "content", None) for e in each.events()] == [b"content"]
+        assert [getattr(e, "content", None) for e in taken(each.events)] == [b"content"]
 
 
 def test_logs_are_compared_whole_after_a_restart() -> None:
@@ -286,12 +287,12 @@ def test_heads_are_referred_to_after_a_restart_and_a_refused_message() -> None:
     with pytest.raises(ContentTooLong):
         core.send(bytes(1_000_000), NOW_MS)
     core.send(b"first", NOW_MS)
-    *_, first = core.outgoing()
+    *_, first = taken(core.outgoing)
     assert set(CODEC.decode(first.data).causal_ids) == set(ids)
     kept.write(core)
     core = kept.begin()
     core.send(b"second", NOW_MS)
-    *_, second = core.outgoing()
+    *_, second = taken(core.outgoing)
     assert list(CODEC.decode(second.data).causal_ids) == ["m009", first.message_id]
 
 
@@ -309,7 +310,7 @@ def test_what_a_sync_alone_named_is_a_head_after_a_restart() -> None:
     core.receive(forge("awaited", lamport=NOW_MS - 1), NOW_MS)
     core.send_sync(NOW_MS)  # acknowledges all, so that what follows refers to heads alone
     core.send(b"next", NOW_MS)
-    *_, sent = core.outgoing()
+    *_, sent = taken(core.outgoing)
     assert set(CODEC.decode(sent.data).causal_ids) == {
         *("named", "parked", "newer0", "newer1", "newer2")
     }
@@ -396,16 +397,16 @@ def test_positions_below_the_window_count_what_the_same_step_put_there() -> None
     for number in range(10):
         bob.receive(forge(f"new{number}", lamport=NOW_MS + number), NOW_MS)
         kept.write(bob)
-    list(bob.events())
+    bob.events.clear()
     bob.receive(forge("old2", lamport=NOW_MS - 1, after=["old1"]), NOW_MS)
     bob.receive(forge("old1", lamport=NOW_MS - 2), NOW_MS)
-    told = [event for event in bob.events() if isinstance(event, MessageReceived)]
+    told = [event for event in taken(bob.events) if isinstance(event, MessageReceived)]
     assert [(event.message_id, event.position) for event in told] == [("old1", 0), ("old2", 1)]
 
 
 def waiting(core: SdsProtocol) -> list[Draft | SavedDraft]:
     """The drafts of content that wait to leave."""
-    content = [each for each in core.outgoing() if each.kind is OutgoingKind.CONTENT]
+    content = [each for each in taken(core.outgoing) if each.kind is OutgoingKind.CONTENT]
     return [each.draft for each in content if each.draft is not None]
 
 
@@ -453,7 +454,7 @@ def test_what_went_out_goes_again_after_a_restart_with_the_filter_of_then() -> N
     kept.write(core)
     again = kept.begin()
     again.on_deadline(NOW_MS + 31 * SECOND)
-    (retry,) = (each for each in again.outgoing() if each.kind is OutgoingKind.RETRY)
+    (retry,) = (each for each in taken(again.outgoing) if each.kind is OutgoingKind.RETRY)
     assert retry.draft is not None
     data, _ = leave(retry.draft, NOW_MS + 31 * SECOND)
     assert fixed(data) == fixed(before)
@@ -503,7 +504,7 @@ def test_what_was_signed_leaves_where_the_key_is_away_since_a_restart() -> None:
     seals.sign = key_away  # type: ignore[method-assign]
     again = kept.begin()
     again.on_deadline(NOW_MS + 31 * SECOND)
-    drafts = [each.draft for each in again.outgoing() if each.draft is not None]
+    drafts = [each.draft for each in taken(again.outgoing) if each.draft is not None]
     assert {leave(draft, NOW_MS) for draft in drafts} == {(data, False) for data in signed}
 
 
@@ -527,7 +528,7 @@ def test_what_waits_in_another_dialect_goes_as_it_is() -> None:
     saved = kept.store.open(Identity(CHANNEL, "alice", "spec"))
     again = participant("alice", profile=NIM, assembles_late=True)
     again.restore(saved.tables, saved.newest, NOW_MS)
-    (outgoing,) = again.outgoing()
+    (outgoing,) = taken(again.outgoing)
     assert (outgoing.message_id, outgoing.draft, outgoing.data) == (message_id, None, bytes(draft))
 
 

@@ -18,7 +18,7 @@ from reliable_channel.sds.references.unknown import (
     FOLLOWED_PER_S,
 )
 
-from .world import NOW_MS, SECOND, delivered, events, forge, only, participant
+from .world import NOW_MS, SECOND, delivered, events, forge, only, participant, taken
 
 QUEUED = 50
 LATER_MS = NOW_MS + FOLLOW_INTERVAL_MS
@@ -48,7 +48,7 @@ def spend(core: SdsProtocol, sender: str = "spender", now_ms: int = NOW_MS) -> l
     for start in range(0, FOLLOWED_BURST, CHECKED):
         after = spent[start : start + CHECKED]
         core.receive(forge(f"spends {start}", sender=sender, after=after), now_ms)
-    list(core.events())
+    core.events.clear()
     return spent
 
 
@@ -61,12 +61,12 @@ def test_the_newest_are_looked_for_at_once_and_the_older_ones_in_their_turn() ->
     assert bob.receive(forge("m", after=ids), NOW_MS).outcome is Outcome.PARKED
     assert carried(bob) == [("m", "mallory", ids[QUEUED:])]
     assert bob.progress().missing == len(ids) + 1
-    assert bob.next_deadline_ms() == LATER_MS
+    assert bob.agenda.next_ms == LATER_MS
     bob.on_deadline(LATER_MS)
     assert carried(bob) == [("m", "mallory", ids[:QUEUED])]
     assert searched(bob) == set(ids)
     assert bob.repair_requests.planned().keys() == set(ids)
-    deadline_ms = bob.next_deadline_ms()
+    deadline_ms = bob.agenda.next_ms
     assert deadline_ms is not None and deadline_ms > LATER_MS
     bob.on_deadline(LATER_MS + bob.options.timeout_for_lost_messages_ms)
     assert sorted(event.message_id for event in events(bob, MessageLost)) == ids
@@ -99,14 +99,14 @@ def test_later_messages_do_not_put_off_the_turn_of_earlier_ones() -> None:
     bob = participant("bob")
     for n in range(FOLLOW_INTERVAL_MS // 50):
         bob.receive(forge(f"m{n}", after=names(CHECKED + 1, f"u{n} ")), NOW_MS + 50 * n)
-        assert bob.next_deadline_ms() == LATER_MS
+        assert bob.agenda.next_ms == LATER_MS
 
 
 def test_what_arrives_before_its_turn_is_not_looked_for() -> None:
     bob, ids = participant("bob"), names(CHECKED + QUEUED)
     bob.receive(forge("m", after=ids), NOW_MS)
     arrive(bob, ids[:10])
-    list(bob.events())
+    bob.events.clear()
     bob.on_deadline(LATER_MS)
     assert carried(bob) == [("m", "mallory", ids[10:QUEUED])]
 
@@ -115,7 +115,7 @@ def test_what_waits_already_is_waited_for_by_a_second_message_too() -> None:
     bob, ids = participant("bob"), names(CHECKED + QUEUED)
     bob.receive(forge("m", after=ids, content=b"m"), NOW_MS)
     bob.receive(forge("n", sender="nick", after=ids[:5], content=b"n"), NOW_MS)
-    list(bob.events())
+    bob.events.clear()
     bob.on_deadline(LATER_MS)
     arrive(bob, ids[:4])
     assert b"n" not in delivered(bob)
@@ -132,7 +132,7 @@ def test_of_what_is_delivered_lost_or_looked_for_nothing_waits_for_its_turn() ->
     bob.receive(forge("n", sender="nick", after=ids[10:20], content=b"n"), NOW_MS - lost)
     bob.on_deadline(NOW_MS)
     bob.receive(forge("o", sender="olga", after=ids[20:30], content=b"o"), NOW_MS)
-    list(bob.events())
+    bob.events.clear()
     bob.receive(forge("m", after=ids, content=b"m"), NOW_MS)
     bob.on_deadline(LATER_MS)
     told = [message_id for _, _, missing in carried(bob) for message_id in missing]
@@ -152,7 +152,7 @@ def test_a_spent_budget_leaves_some_for_each_message_and_refills() -> None:
     ((_, _, followed),) = carried(bob)
     assert FOLLOWED_PER_S - FOLLOWED_AT_ONCE <= len(followed) <= FOLLOWED_PER_S
     assert followed == ids[-FOLLOWED_AT_ONCE - len(followed) : -FOLLOWED_AT_ONCE]
-    assert bob.next_deadline_ms() == now_ms + FOLLOW_INTERVAL_MS
+    assert bob.agenda.next_ms == now_ms + FOLLOW_INTERVAL_MS
     bob.on_deadline(now_ms)  # nothing is left of the budget
     assert carried(bob) == []
     bob.on_deadline(now_ms + 10 * SECOND)
@@ -164,7 +164,7 @@ def test_messages_have_their_turns() -> None:
     spend(bob)
     for name in "mno":
         bob.receive(forge(name, sender=f"of {name}", after=names(900, name)), NOW_MS)
-    list(bob.events())
+    bob.events.clear()
     turns = []
     for n in range(1, 13):
         bob.on_deadline(NOW_MS + n * SECOND)
@@ -191,11 +191,11 @@ def test_what_has_no_turn_in_time_is_dropped_and_what_waits_delivered() -> None:
     for name, sender in (("m", "mallory"), ("n", "nick")):
         bob.receive(forge(name, sender=sender, after=ids, content=name.encode()), NOW_MS)
     arrive(bob, ids[-FOLLOWED_AT_ONCE:])
-    list(bob.events())
+    bob.events.clear()
     bob.on_deadline(NOW_MS + timeout_ms)
     assert b"m" not in delivered(bob)
     bob.on_deadline(NOW_MS + timeout_ms + 1)
-    told = list(bob.events())
+    told = taken(bob.events)
     dropped = [e for e in told if isinstance(e, ReferencesDropped)]
     assert [(e.sender_id, e.count) for e in dropped] == [("nick", 3)]  # named by both
     assert str(timeout_ms) in dropped[0].reason
@@ -233,7 +233,7 @@ def test_beyond_the_limit_who_has_most_loses_and_what_waits_for_that_alone_is_de
     bob.receive(forge("n", sender="nick", after=["x"], content=b"n"), NOW_MS)
     bob.receive(forge("m", after=["u1"], content=b"m"), NOW_MS)
     bob.receive(forge("o", after=["u2", "u3", "u4"], content=b"o"), NOW_MS)
-    told = list(bob.events())
+    told = taken(bob.events)
     assert [e.count for e in told if isinstance(e, ReferencesDropped)] == [1]
     (received,) = (e for e in told if isinstance(e, MessageReceived))
     assert (received.content, received.missing[0].message_id) == (b"m", "u1")
@@ -275,9 +275,9 @@ def test_a_missing_message_counts_as_that_of_the_referrer_with_fewest() -> None:
 def test_who_decides_about_requests_hears_of_each_reference() -> None:
     bob = participant("bob", repair=RepairOptions(repair_on_demand=True))
     bob.receive(forge("m", after=["u"]), NOW_MS)
-    assert [(w.entry.message_id, w.referrer_id) for w in bob.wanted()] == [("u", "mallory")]
+    assert [(w.entry.message_id, w.referrer_id) for w in taken(bob.wanted)] == [("u", "mallory")]
     bob.receive(forge("n", sender="nick", after=["u"]), NOW_MS + SECOND)
-    wanted = only(bob.wanted())
+    wanted = only(taken(bob.wanted))
     assert (wanted.entry.message_id, wanted.referrer_id, wanted.since_ms) == ("u", "nick", NOW_MS)
 
 
@@ -299,7 +299,7 @@ def test_an_endless_hint_that_had_to_wait_is_passed_over_in_its_turn() -> None:
     bob, ids = participant("bob"), names(CHECKED + 2)
     long = HistoryEntry("long", bytes(2_000), "alice")
     bob.receive(forge("m", after=[long, *ids], content=b"m"), NOW_MS)
-    list(bob.events())
+    bob.events.clear()
     bob.on_deadline(LATER_MS)
     assert carried(bob) == [("m", "mallory", ids[:2])]
     arrive(bob, ids)
@@ -313,7 +313,7 @@ def test_what_left_the_log_is_passed_over_in_its_turn() -> None:
     bob.receive(forge("m", lamport=NOW_MS + 9, after=["left", *ids], content=b"m"), NOW_MS)
     for n, message_id in enumerate(ids):
         bob.receive(forge(message_id, lamport=NOW_MS + 2 + n), NOW_MS)
-    list(bob.events())
+    bob.events.clear()
     bob.on_deadline(LATER_MS)
     assert "left" not in searched(bob)
     assert [event.content for event in events(bob, MessageReceived)] == [b"m"]
@@ -332,7 +332,7 @@ def test_references_of_a_sync_message_are_given_up_in_time_too() -> None:
     bob = participant("bob", sync_min_interval_ms=0, repair=RepairOptions(enabled=False))
     bob.receive(forge("s", after=["u"], content=None), NOW_MS)
     lost: list[MessageLost] = []
-    while (due_ms := bob.next_deadline_ms()) is not None:
+    while (due_ms := bob.agenda.next_ms) is not None:
         bob.on_deadline(due_ms)
         lost += events(bob, MessageLost)
     assert [event.message_id for event in lost] == ["u"]

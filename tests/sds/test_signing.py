@@ -37,6 +37,7 @@ from .world import (
     participant,
     send,
     sync,
+    taken,
 )
 
 PROFILES = [SPEC, NIM]
@@ -98,7 +99,7 @@ def trace(core: SdsProtocol) -> tuple[object, ...]:
         replace(statistics, counters=replace(statistics.counters, rejected=0)),
         core.log.digest(),
         bytes(core.bloom_filter),
-        core.next_deadline_ms(),
+        core.agenda.next_ms,
     )
 
 
@@ -237,7 +238,7 @@ def test_ephemeral_messages_are_signed() -> None:
 
     def ephemeral(core: SdsProtocol) -> bytes:
         core.send_ephemeral(b"is typing", NOW_MS)
-        return only(o for o in core.outgoing() if o.kind is OutgoingKind.EPHEMERAL).data
+        return only(o for o in taken(core.outgoing) if o.kind is OutgoingKind.EPHEMERAL).data
 
     refused(bob, ephemeral(signer("alice", key="mallory")))
     refused(bob, ephemeral(unsigned("alice")))
@@ -286,11 +287,11 @@ def _repair(asker: SdsProtocol, answerer: SdsProtocol) -> Outgoing:
     """Let one ask the other for what it misses, and return the answer."""
     later_ms = NOW_MS + 60_000
     asker.on_deadline(later_ms)
-    request = only(o for o in asker.outgoing() if o.kind is OutgoingKind.SYNC)
+    request = only(o for o in taken(asker.outgoing) if o.kind is OutgoingKind.SYNC)
     answerer.receive(request.data, later_ms)
     answerer.on_deadline(later_ms + 60_000)
     assert events(answerer, RepairSent)
-    return next(o for o in answerer.outgoing() if o.kind is OutgoingKind.REPAIR)
+    return next(o for o in taken(answerer.outgoing) if o.kind is OutgoingKind.REPAIR)
 
 
 def delivered_after(core: SdsProtocol, arrived: Iterable[Outgoing]) -> list[bytes]:
@@ -320,7 +321,7 @@ def test_what_the_signer_raises_is_raised_by_send_and_nothing_goes_out() -> None
     )
     with pytest.raises(OSError, match="pulled out"):
         core.send(b"hello", NOW_MS)
-    assert not list(core.outgoing())
+    assert not taken(core.outgoing)
     assert not core.log
 
 
@@ -347,11 +348,11 @@ def test_where_signing_fails_for_a_while_the_next_turn_asks(
     alice = participant("alice", profile=profile, signing=seals, sync_min_interval_ms=interval_ms)
     alice.dispatched(alice.send(b"hello", NOW_MS), NOW_MS)
     alice.receive(forge("asks", after=["missing"], profile=profile), NOW_MS)
-    list(alice.outgoing())
+    alice.outgoing.clear()
     for seals.is_locked in (True, False):
         for _ in range(25):
-            alice.on_deadline(alice.next_deadline_ms() or 0)
-        asking = [decode(each) for each in alice.outgoing() if each.kind is kind]
+            alice.on_deadline(alice.agenda.next_ms or 0)
+        asking = [decode(each) for each in taken(alice.outgoing) if each.kind is kind]
         assert seals.is_locked == (not asking)
     assert [each.message_id for each in asking[0].repair_request] == ["missing"]
 

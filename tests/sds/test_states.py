@@ -12,6 +12,7 @@ from reliable_channel.sds.states import (
     Trigger,
 )
 from tests import inside
+from tests.sds.world import taken
 
 NOW_MS = 1_700_000_000_000
 HOUR_MS = 3_600_000
@@ -115,7 +116,7 @@ def test_a_message_of_a_cycle_that_is_delivered_is_not_lost() -> None:
     core.on_deadline(NOW_MS + HOUR_MS)
     assert (state(core, "a"), state(core, "b")) == (State.DELIVERED, State.DELIVERED)
     assert core.progress().lost == 0
-    events = list(core.events())
+    events = taken(core.events)
     assert [e.message_id for e in events if isinstance(e, MessageLost)] == ["b"]
 
 
@@ -136,7 +137,7 @@ def queued_by_an_evicted_message() -> tuple[SdsProtocol, str]:
 
 def test_what_another_message_waits_for_outlives_the_message_that_named_it_first() -> None:
     core, waiting = queued_by_an_evicted_message()
-    while (due_ms := core.next_deadline_ms()) is not None and due_ms < NOW_MS + 4 * HOUR_MS:
+    while (due_ms := core.agenda.next_ms) is not None and due_ms < NOW_MS + 4 * HOUR_MS:
         core.on_deadline(due_ms)
-    delivered = [e.message_id for e in core.events() if isinstance(e, MessageReceived)]
+    delivered = [e.message_id for e in taken(core.events) if isinstance(e, MessageReceived)]
     assert waiting in delivered, "it would wait for ever"

@@ -21,7 +21,7 @@ from reliable_channel.sds.sync import (
 )
 from tests.slow import slow
 
-from .world import MINUTE, NOW_MS, SECOND, Weather, World, forge, give, participant, send
+from .world import MINUTE, NOW_MS, SECOND, Weather, World, forge, give, participant, send, taken
 
 INTERVAL_MS = 30_000
 LATENCY_MS = 200
@@ -185,18 +185,18 @@ def test_content_makes_the_wait_shorter_and_starts_it_anew() -> None:
 
 def test_no_sync_messages_where_the_interval_is_zero() -> None:
     core = participant(sync_min_interval_ms=0)
-    assert core.next_deadline_ms() is None
+    assert core.agenda.next_ms is None
     core.on_deadline(10**15)
-    assert list(core.outgoing()) == []
+    assert taken(core.outgoing) == []
 
 
 @pytest.mark.parametrize("schedule", ["suppressed", "js-waku"])
 def test_a_newcomer_makes_itself_heard(schedule: str) -> None:
     core = participant(sync_schedule=schedule)
-    due_ms = core.next_deadline_ms()
+    due_ms = core.agenda.next_ms
     assert due_ms is not None
     core.on_deadline(due_ms)
-    assert [o.kind for o in core.outgoing()] == [OutgoingKind.SYNC]
+    assert [o.kind for o in taken(core.outgoing)] == [OutgoingKind.SYNC]
 
 
 def test_content_puts_a_sync_off_for_some_minutes_and_no_longer() -> None:
@@ -234,9 +234,9 @@ def test_who_asks_on_and_on_keeps_no_other_from_speaking(self_tuning: bool) -> N
             content=None,
         )
         other.receive(data, now_ms)
-        if (due_ms := other.next_deadline_ms()) is not None and due_ms <= now_ms:
+        if (due_ms := other.agenda.next_ms) is not None and due_ms <= now_ms:
             other.on_deadline(now_ms)
-        spoken += sum(o.kind is OutgoingKind.SYNC for o in other.outgoing())
+        spoken += sum(o.kind is OutgoingKind.SYNC for o in taken(other.outgoing))
     assert 3 <= spoken <= 30 * MINUTE // INTERVAL_MS
 
 
@@ -252,10 +252,10 @@ def test_who_hears_nobody_speaks_ever_more_seldom_until_somebody_is_heard() -> N
     core = participant()
     spoken_ms = [NOW_MS]
     while len(spoken_ms) < 7:
-        now_ms = core.next_deadline_ms()
+        now_ms = core.agenda.next_ms
         assert now_ms is not None
         core.on_deadline(now_ms)
-        if any(each.kind is OutgoingKind.SYNC for each in core.outgoing()):
+        if any(each.kind is OutgoingKind.SYNC for each in taken(core.outgoing)):
             spoken_ms.append(now_ms)
     waits = [(b - a) / INTERVAL_MS for a, b in pairwise(spoken_ms)]
     for wait, intervals in zip(waits, (1, 4, 8, 8, 8, 8), strict=True):

@@ -81,7 +81,7 @@ def send(core: SdsProtocol, content: bytes, now_ms: int = NOW_MS) -> Outgoing:
     """Send and dispatch a message; return it as it was broadcast."""
     message_id = core.send(content, now_ms)
     core.dispatched(message_id, now_ms)
-    return only(o for o in core.outgoing() if o.message_id == message_id)
+    return only(o for o in taken(core.outgoing) if o.message_id == message_id)
 
 
 def leave(draft: Draft | SavedDraft, now_ms: int) -> tuple[bytes, bool]:
@@ -92,7 +92,7 @@ def leave(draft: Draft | SavedDraft, now_ms: int) -> tuple[bytes, bool]:
 def sync(core: SdsProtocol, now_ms: int = NOW_MS) -> Outgoing:
     """Make a participant send a sync message and return it."""
     assert core.send_sync(now_ms)
-    return only(o for o in core.outgoing() if o.kind is OutgoingKind.SYNC)
+    return only(o for o in taken(core.outgoing) if o.kind is OutgoingKind.SYNC)
 
 
 def give(core: SdsProtocol, *broadcast: Outgoing, now_ms: int = NOW_MS) -> None:
@@ -130,12 +130,19 @@ def forge(
 
 def events(core: SdsProtocol, kind: type[E]) -> list[E]:
     """Take all events of a participant and return those of one kind."""
-    return [event for event in core.events() if isinstance(event, kind)]
+    return [event for event in taken(core.events) if isinstance(event, kind)]
 
 
 def delivered(core: SdsProtocol) -> list[bytes]:
     """Take all events of a participant and return the contents that were delivered."""
     return [event.content for event in events(core, MessageReceived)]
+
+
+def taken(told: list[E]) -> list[E]:
+    """What a core told since the last call, as its owner takes it."""
+    items = told.copy()
+    told.clear()
+    return items
 
 
 def next_ms(agenda: Agenda) -> int | None:
@@ -184,15 +191,15 @@ class Driver:
     def settle(self) -> None:
         """Hand on what the core wants told and broadcast, then set the timer."""
         now_ms = self.world.now_ms
-        self.history.extend(self.core.events())
-        for outgoing in self.core.outgoing():
+        self.history.extend(taken(self.core.events))
+        for outgoing in taken(self.core.outgoing):
             self.broadcast.append((now_ms, outgoing))
             self.world.carry(self, outgoing.data)
             if outgoing.kind in (OutgoingKind.CONTENT, OutgoingKind.RETRY):
                 message_hash = sha256(outgoing.data).digest()
                 self.core.dispatched(outgoing.message_id, now_ms, message_hash)
         self._timer += 1
-        deadline_ms = self.core.next_deadline_ms()
+        deadline_ms = self.core.agenda.next_ms
         if deadline_ms is not None:
             timer = self._timer
             self.world.at(max(deadline_ms, now_ms), lambda: self._ring(timer))

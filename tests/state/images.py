@@ -135,8 +135,8 @@ class Recording:
             received = send(bob, b"of bob %d" % number * 500).data
             core.receive(received, NOW_MS, retrieval_hint=b"h" * 32)
             store.write(core.changes())
-            list(core.events())
-            list(core.outgoing())
+            core.events.clear()
+            core.outgoing.clear()
             self.states.append(remembered(core))
         self._look()
         overlay.close()

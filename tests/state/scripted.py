@@ -24,7 +24,7 @@ from reliable_channel.sds.changes import Recorder
 from reliable_channel.state import Identity, SqliteStateStore, change_log
 from tests import inside
 from tests.sds.test_restoring import remembered
-from tests.sds.world import CHANNEL, NOW_MS, SECOND, forge, options, participant, send
+from tests.sds.world import CHANNEL, NOW_MS, SECOND, forge, options, participant, send, taken
 
 ALICE = Identity(CHANNEL, "alice", "spec")
 OPTIONS: dict[str, Any] = {
@@ -54,8 +54,8 @@ class Run:
         self.overlay.add(changes)
         self.store.write(changes)
         self.overlay.remove(changes)
-        list(self.core.events())
-        for outgoing in list(self.core.outgoing()):
+        self.core.events.clear()
+        for outgoing in taken(self.core.outgoing):
             self.core.dispatched(outgoing.message_id, NOW_MS)
         self.on_step(self.core)
 

@@ -27,6 +27,7 @@ from reliable_channel.sds.events import (
 )
 from reliable_channel.sds.options import RepairOptions
 from reliable_channel.sds.repair.nim import nim_in_response_group, nim_t_req, nim_t_resp
+from tests.sds.world import taken
 
 from .case import Result, first_difference, guarded
 
@@ -198,10 +199,10 @@ def _acknowledged(case: Any) -> str | None:
     core = _core(case, channel_id, "nim-A", now_ms, lambda *_: next(ids))
     for message_id in case["sent_ids"]:
         core.send(b"payload " + message_id.encode(), now_ms)
-    list(core.events())
+    core.events.clear()
     core.receive(data, now_ms)
     proved, likely = set(), set()
-    for event in core.events():
+    for event in taken(core.events):
         match event:
             case MessageAcknowledged(message_id, AcknowledgementSource.CAUSAL_HISTORY):
                 proved.add(message_id)
@@ -229,7 +230,7 @@ def _delivered(case: Any) -> str | None:
     for step, data, message in zip(case["steps"], wires, messages, strict=True):
         arrived[message.message_id] = message
         core.receive(data, message.lamport_timestamp or 0)
-        delivered += [e.message_id for e in core.events() if isinstance(e, MessageReceived)]
+        delivered += [e.message_id for e in taken(core.events) if isinstance(e, MessageReceived)]
         if difference := first_difference([("delivered", sorted(delivered), _met(arrived))]):
             return f"step {step['step']}: {difference}"
     for position, message_id in enumerate(delivered):

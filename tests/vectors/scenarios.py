@@ -18,6 +18,7 @@ from reliable_channel.sds.events import MessageAcknowledged, MessageReceived, Sd
 from reliable_channel.sds.ids import js_waku_id
 from reliable_channel.sds.log.entry import LogEntry
 from tests import inside
+from tests.sds.world import taken
 
 from .case import Result, cases, first_difference, optional_hex, wire
 
@@ -47,9 +48,9 @@ class Participant:
     def take(self) -> tuple[list[bytes], set[str]]:
         """What was sent, and which ids were delivered or acknowledged, since the last call."""
         observed = set()
-        for event in self.core.events():
+        for event in taken(self.core.events):
             observed |= self._observe(event)
-        return [outgoing.data for outgoing in self.core.outgoing()], observed
+        return [outgoing.data for outgoing in taken(self.core.outgoing)], observed
 
     def _observe(self, event: SdsEvent) -> set[str]:
         match event:

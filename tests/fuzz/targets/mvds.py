@@ -25,6 +25,7 @@ from reliable_channel_mvds import (
 )
 from reliable_channel_mvds.channel import MvdsCore
 from reliable_channel_mvds.channel.wire import Content, Envelope
+from tests.sds.world import taken
 
 from ..target import Target, joined, records
 
@@ -110,9 +111,9 @@ def _channel(data: bytes) -> None:
     core.send(b"hello", NOW_MS)
     for now_ms, record in enumerate(records(data), NOW_MS):
         core.receive(record, now_ms, sent_at_ns=now_ms * 1_000_000)
-        for outgoing in core.outgoing():
+        for outgoing in taken(core.outgoing):
             core.dispatched(outgoing.message_id, now_ms)
-    delivered = [e.message_id for e in core.events() if isinstance(e, MessageReceived)]
+    delivered = [e.message_id for e in taken(core.events) if isinstance(e, MessageReceived)]
     assert len(set(delivered)) == len(delivered) == len(core.log) - 1
 
 

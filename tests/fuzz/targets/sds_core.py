@@ -23,6 +23,7 @@ from reliable_channel.sds.bloom import BloomParameters
 from reliable_channel.sds.dialects.codec import MAX_MESSAGE_BYTES
 from reliable_channel.sds.events import MessageReceived, RejectionReason
 from reliable_channel_signing import Ed25519Signer, SigningKey
+from tests.sds.world import taken
 
 from ..target import Target, joined, records
 from ..vectors import nim_messages, spec_messages
@@ -88,13 +89,13 @@ def _core_takes(data: bytes) -> None:
 
 
 def _sizes(core: SdsProtocol) -> int:
-    sizes = [len(outgoing.data) for outgoing in core.outgoing()]
+    sizes = [len(outgoing.data) for outgoing in taken(core.outgoing)]
     assert max(sizes, default=0) <= MAX_MESSAGE_BYTES
     return len(sizes)
 
 
 def _delivered(core: SdsProtocol) -> list[str]:
-    return [event.message_id for event in core.events() if isinstance(event, MessageReceived)]
+    return [event.message_id for event in taken(core.events) if isinstance(event, MessageReceived)]
 
 
 def _within_limits(core: SdsProtocol) -> None:
@@ -139,7 +140,7 @@ def _conversation(profile: WireProfile, *, signs: bool = False) -> list[bytes]:
         core.receive(profile.codec.encode(refers), NOW_MS)
         core.on_deadline(later_ms)
     core.send_sync(later_ms)
-    return [outgoing.data for outgoing in core.outgoing()]
+    return [outgoing.data for outgoing in taken(core.outgoing)]
 
 
 def _conversations() -> Iterator[bytes]:

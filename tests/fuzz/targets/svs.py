@@ -19,6 +19,7 @@ from reliable_channel_svs.ndn.parts import Joiner, cut
 from reliable_channel_svs.ndn.url import ALLOWED, GroupUrl
 from reliable_channel_svs.packet import decode_data, decode_interest
 from reliable_channel_svs.signing import DigestTrust
+from tests.sds.world import taken
 
 from ..target import Target, joined, records
 from ..vectors import document
@@ -78,13 +79,13 @@ def _channel(data: bytes) -> None:
         now_ms += 700
         core.receive(message, now_ms)
         core.on_deadline(now_ms)
-        delivered += (e.message_id for e in core.events() if isinstance(e, MessageReceived))
-        assert len(list(core.outgoing())) <= 300  # a window of questions, and some
+        delivered += (e.message_id for e in taken(core.events) if isinstance(e, MessageReceived))
+        assert len(taken(core.outgoing)) <= 300  # a window of questions, and some
     assert len(set(delivered)) == len(delivered) <= arrived
     honest.send(b"honest", NOW_MS)
-    [message, *_] = [outgoing.data for outgoing in honest.outgoing()]
+    [message, *_] = [outgoing.data for outgoing in taken(honest.outgoing)]
     assert core.receive(message, now_ms).outcome in (Outcome.DELIVERED, Outcome.DUPLICATE)
-    assert core.next_deadline_ms() is not None
+    assert core.agenda.next_ms is not None
 
 
 def _publications(data: bytes) -> None:
@@ -151,7 +152,7 @@ def _conversations() -> Iterator[bytes]:
         bob.send(content, NOW_MS)
     bob.send_ephemeral(b"once", NOW_MS)
     bob.on_deadline(NOW_MS + 60_000)
-    said = [outgoing.data for outgoing in bob.outgoing()]
+    said = [outgoing.data for outgoing in taken(bob.outgoing)]
     yield joined(said)
     yield joined(reversed(said))
 

@@ -158,7 +158,7 @@ def _state(data: bytes) -> None:
     except (StateError, *DAMAGE):  # the runtime makes one of the other
         return
     else:
-        assert core.next_deadline_ms() is not None
+        assert core.agenda.next_ms is not None
         overlay.close()
     finally:
         store.close()

@@ -32,6 +32,7 @@ from ..world import (
     forge,
     participant,
     sync,
+    taken,
 )
 
 numbers = count()
@@ -50,9 +51,9 @@ def tuned() -> SdsProtocol:
 
 def pass_time(core: SdsProtocol, until_ms: int) -> list[object]:
     """Let a participant do what is due until then; return its events."""
-    while (due_ms := core.next_deadline_ms()) is not None and due_ms <= until_ms:
+    while (due_ms := core.agenda.next_ms) is not None and due_ms <= until_ms:
         core.on_deadline(due_ms)
-    return list(core.events())
+    return [*taken(core.events)]
 
 
 @pytest.mark.parametrize("cache_bytes", [0, 1_000_000])
@@ -111,7 +112,7 @@ def test_where_signing_fails_for_a_while_logs_are_repaired_later() -> None:
             now_ms += MINUTE
             alice.receive(sync(bob, now_ms).data, now_ms)
             pass_time(alice, now_ms + SECOND)
-        kinds.append({each.kind for each in alice.outgoing()})
+        kinds.append({each.kind for each in taken(alice.outgoing)})
     assert OutgoingKind.CONTROL in kinds[1] and not kinds[0]
 
 

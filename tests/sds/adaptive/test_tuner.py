@@ -1,5 +1,6 @@
 """A core that tunes itself: two and more of them over a network that loses what a test says."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from itertools import pairwise
 from random import Random
@@ -26,7 +27,7 @@ from reliable_channel.sds.options import RepairOptions
 from reliable_channel.sds.sync import SyncTrigger
 from tests import inside
 
-from ..world import NOW_MS, forge, participant
+from ..world import NOW_MS, forge, participant, taken
 
 TUNED = SdsOptions(self_tuning=True, repair=RepairOptions(max_requests_per_message=20))
 ONE_WAY_MS = 100
@@ -38,6 +39,8 @@ class Net:
     def __init__(self, names: Iterable[str], options: SdsOptions = TUNED) -> None:
         self.now_ms = 1_700_000_000_000
         self.cores = {name: self.core(name, options) for name in names}
+        self.fast_ms = Counter[str]()
+        """How far the clock of each is ahead."""
         self.loses: Callable[[str, str, Outgoing], bool] = lambda *_: False
         self.sent: list[tuple[int, str, Outgoing]] = []
         self._on_way: list[tuple[int, int, str, bytes, int]] = []
@@ -63,16 +66,18 @@ class Net:
             arrived = [each for each in self._on_way if each[0] <= self.now_ms]
             self._on_way = [each for each in self._on_way if each[0] > self.now_ms]
             for _, _, name, data, stamp_ns in sorted(arrived):
-                self.cores[name].receive(data, self.now_ms, sent_at_ns=stamp_ns)
-            for core in self.cores.values():
-                if (due_ms := core.next_deadline_ms()) is not None and due_ms <= self.now_ms:
-                    core.on_deadline(self.now_ms)
+                now_ms = self.now_ms + self.fast_ms[name]
+                self.cores[name].receive(data, now_ms, sent_at_ns=stamp_ns)
+            for name, core in self.cores.items():
+                now_ms = self.now_ms + self.fast_ms[name]
+                if (due_ms := core.agenda.next_ms) is not None and due_ms <= now_ms:
+                    core.on_deadline(now_ms)
             self._let_out()
 
     def _let_out(self) -> None:
         for name, core in self.cores.items():
-            self.events += [(name, event) for event in core.events()]
-            for outgoing in core.outgoing():
+            self.events += [(name, event) for event in taken(core.events)]
+            for outgoing in taken(core.outgoing):
                 self.sent.append((self.now_ms, name, outgoing))
                 stamp_ns = outgoing.timestamp_ns or self.now_ms * 1_000_000
                 for other in self.cores:
@@ -225,11 +230,11 @@ def test_in_the_nim_dialect_filters_stay_and_no_syncs_are_sent() -> None:
     net = Net(())
     core = net.core("ada", options, NIM)
     core.send(b"hello", net.now_ms)
-    (outgoing,) = core.outgoing()
+    (outgoing,) = taken(core.outgoing)
     assert NIM.codec.decode(outgoing.data).bloom_filter
     assert not isinstance(inside.state(core), ReconcilingState)
     core.on_deadline(net.now_ms + 60_000)
-    assert all(o.kind is not OutgoingKind.SYNC for o in core.outgoing())
+    assert all(o.kind is not OutgoingKind.SYNC for o in taken(core.outgoing))
 
 
 @pytest.mark.conformance("AUTO-RETRY")
@@ -278,18 +283,7 @@ def test_a_participant_that_asks_for_all_is_not_answered_without_end() -> None:
 def test_a_wrong_clock_changes_little(clock_ms: int) -> None:
     net = Net(("ada", "bob"))
     net.run(1_000)
-    core = net.cores["bob"]
-    receive, tick = core.receive, core.on_deadline
-
-    def wrong(data: bytes, now_ms: int, **rest: object) -> object:
-        return receive(data, now_ms + clock_ms, **rest)  # type: ignore[arg-type]
-
-    core.receive = wrong  # type: ignore[method-assign,assignment]
-    core.on_deadline = lambda now_ms: tick(now_ms + clock_ms)  # type: ignore[method-assign]
-    due = core.next_deadline_ms
-    core.next_deadline_ms = (  # type: ignore[method-assign]
-        lambda: None if (at := due()) is None else at - clock_ms
-    )
+    net.fast_ms["bob"] = clock_ms
     for number in range(20):
         net.send("ada", f"message {number}")
         net.run(2_000)
@@ -395,5 +389,5 @@ def test_a_message_that_only_an_evicted_one_referred_to_is_referred_to_again() -
         core.receive(forge(message_id, lamport=NOW_MS + 9, after=after), NOW_MS)
     assert core.incoming_buffer.parked.keys() == {"parked"}
     core.send(b"next", NOW_MS)
-    *_, sent = core.outgoing()
+    *_, sent = taken(core.outgoing)
     assert "old" in SPEC.codec.decode(sent.data).causal_ids

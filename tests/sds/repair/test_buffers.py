@@ -43,6 +43,7 @@ from ..world import (
     participant,
     send,
     sync,
+    taken,
 )
 
 OPTIONS = RepairOptions()
@@ -430,7 +431,7 @@ def test_a_request_for_what_is_not_held_is_not_answered() -> None:
     received = only(events(bob, RepairRequestReceived))
     assert received.message_ids == ("unknown", "parked", "never heard of")
     bob.on_deadline(LATER_MS)
-    assert not [sent for sent in bob.outgoing() if sent.kind is OutgoingKind.REPAIR]
+    assert not [sent for sent in taken(bob.outgoing) if sent.kind is OutgoingKind.REPAIR]
 
 
 def test_a_cache_without_room_answers_only_for_own_unacknowledged_messages() -> None:
@@ -456,9 +457,9 @@ def test_a_due_request_makes_a_sync_message_even_if_others_sent_one() -> None:
     bob.receive(forge("m", after=[entry("u")]), NOW_MS)
     due_ms = bob.repair_requests.planned()["u"]
     bob.receive(forge("s", content=None), due_ms - 1)
-    assert bob.next_deadline_ms() is not None
+    assert bob.agenda.next_ms is not None
     bob.on_deadline(due_ms)
-    (outgoing_sync,) = bob.outgoing()
+    (outgoing_sync,) = taken(bob.outgoing)
     assert [e.message_id for e in decode(outgoing_sync).repair_request] == ["u"]
 
 
@@ -469,8 +470,8 @@ def test_at_most_one_sync_message_a_sweep_is_sent_for_requests() -> None:
     now_ms = LATER_MS
     while len(times) < 3:
         bob.on_deadline(now_ms)
-        times += [now_ms for _ in bob.outgoing()]
-        now_ms = max(now_ms, bob.next_deadline_ms() or 0)
+        times += [now_ms for _ in taken(bob.outgoing)]
+        now_ms = max(now_ms, bob.agenda.next_ms or 0)
     assert [b - a for a, b in pairwise(times)] == [5_000, 5_000]
 
 

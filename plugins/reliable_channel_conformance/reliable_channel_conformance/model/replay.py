@@ -7,7 +7,7 @@ healing, because a Lamport timestamp of the core is also a time.
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 from reliable_channel.sds import (
     SPEC,
@@ -27,6 +27,8 @@ from reliable_channel.sds.events import (
 
 from .group import Action, Group, Step, World
 from .rules import Event, Packet, Participant, Rules, ids
+
+T = TypeVar("T")
 
 CHANNEL: Final = "model"
 MINUTE_MS: Final = 60_000
@@ -109,7 +111,7 @@ class Player:
         match action:
             case ("send", name):
                 self._cores[name].send(b"content", self._now_ms)
-                for sent in self._cores[name].outgoing():
+                for sent in _taken(self._cores[name].outgoing):
                     self._content[sent.message_id] = sent.data
                     self.done[-1].sent.append((name, sent.data))
                     self._cores[name].dispatched(sent.message_id, self._now_ms)
@@ -125,11 +127,11 @@ class Player:
             case ("retry", name):
                 for message_id in list(self._cores[name].unacknowledged):
                     self._cores[name].resend(message_id, self._now_ms)
-                self._broadcast(name, self._cores[name].outgoing())
+                self._broadcast(name, _taken(self._cores[name].outgoing))
             case ("answer", name):
                 self._now_ms += MINUTE_MS
                 self._cores[name]._sweeps.sweep_repair(self._now_ms)
-                self._broadcast(name, self._cores[name].outgoing())
+                self._broadcast(name, _taken(self._cores[name].outgoing))
             case _:
                 raise ValueError(f"unknown action {action!r}")
         return list(self._events())
@@ -139,7 +141,7 @@ class Player:
         if broadcast:
             self._now_ms += MINUTE_MS  # a request that was made before is due again
         core.send_sync(self._now_ms, message_id=f"{name}-sync")
-        sent = [each for each in core.outgoing() if each.kind is not OutgoingKind.REPAIR]
+        sent = [each for each in _taken(core.outgoing) if each.kind is not OutgoingKind.REPAIR]
         if broadcast:
             self._broadcast(name, sent)
         else:
@@ -147,7 +149,7 @@ class Player:
             self.done[-1].sent.append((name, sent[0].data))
 
     def _broadcast(self, name: str, packets: Iterable[Outgoing]) -> None:
-        for packet in list(packets):
+        for packet in packets:
             self.done[-1].sent.append((name, packet.data))
             for other in self._cores:
                 if other != name:
@@ -176,7 +178,7 @@ class Player:
 
     def _events(self) -> Iterator[Event]:
         for name, core in self._cores.items():
-            for event in core.events():
+            for event in _taken(core.events):
                 if isinstance(event, MessageReceived):
                     yield Event("delivered", name, event.message_id)
                 elif isinstance(event, MessageAcknowledged):
@@ -205,6 +207,12 @@ class Player:
             "parked": ids(core.incoming_buffer.parked),
             "unacknowledged": ids(core.unacknowledged),
         }
+
+
+def _taken(told: list[T]) -> list[T]:
+    taken = told.copy()
+    told.clear()
+    return taken
 
 
 def _facts(me: Participant) -> dict[str, object]:

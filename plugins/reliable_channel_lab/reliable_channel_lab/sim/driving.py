@@ -190,7 +190,7 @@ class SimulatedDriver(driver.Driver[Packet], Generic[C]):
         if self.is_over or rings_at_ms != self.rings_at_ms:
             return
         now_ms = self.now_ms()
-        self.rings_at_ms = due_ms = self.engine.next_deadline_ms()
+        self.rings_at_ms = due_ms = self.engine.agenda.next_ms
         if due_ms is None:
             return
         if due_ms > now_ms:

@@ -424,7 +424,7 @@ class Watch(Observer[SdsProtocol]):
             self._violated("no storm", outgoing.message_id, detail)
 
     def _check_retries(self, core: SdsProtocol, is_waiting: Callable[[str], bool]) -> None:
-        next_ms = core.next_deadline_ms()
+        next_ms = core.agenda.next_ms
         for message_id, entry in core.outgoing_buffer.entries.items():
             due_ms = entry.due_ms
             if due_ms is None:

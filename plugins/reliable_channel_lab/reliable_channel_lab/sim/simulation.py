@@ -268,7 +268,7 @@ class Simulation:
                 participant.is_searching
                 or len(watch.window) != len(core.log)
                 or core.outgoing_buffer.entries
-                or core.is_missing_something
+                or any(core.missing_tables)
                 or core.incoming_buffer.parked
             ):
                 return False

@@ -206,7 +206,7 @@ class _Trial:
         return all(
             probe.has | probe.own == everything
             and not participant.core.unacknowledged
-            and not participant.core.is_missing_something
+            and not any(participant.core.missing_tables)
             for probe, participant in zip(self._probes, self._participants, strict=True)
             if participant.core is not None
         )

@@ -107,7 +107,7 @@ class QuietRun(Run):
         for count in range(options.causal_history_size):
             core.send(b"a message", now_ms=count)
         core.send_sync(now_ms=options.causal_history_size)
-        *_, sync = core.outgoing()
+        *_, sync = core.outgoing
         return len(sync.data)
 
     def _make_member(self) -> MakeMember:

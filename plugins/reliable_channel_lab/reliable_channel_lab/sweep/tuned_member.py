@@ -107,7 +107,7 @@ def sync_bytes() -> int:
         core.send(CONTENT, now_ms=number * SECOND_MS)
     now_ms = 0
     while now_ms < QUIET_MS:
-        now_ms = max(now_ms, core.next_deadline_ms() or QUIET_MS)
+        now_ms = max(now_ms, core.agenda.next_ms or QUIET_MS)
         core.on_deadline(now_ms)
-    *_, sync = (each for each in core.outgoing() if each.kind is OutgoingKind.SYNC)
+    *_, sync = (each for each in core.outgoing if each.kind is OutgoingKind.SYNC)
     return len(sync.data)

@@ -16,6 +16,7 @@ from reliable_channel.spi import (
     SdsEvent,
 )
 from reliable_channel_mvds.channel import MvdsCore
+from tests.sds.world import taken
 
 OPTIONS = ChannelOptions(retry_interval_ms=2_000, max_retry_attempts=20)
 
@@ -87,7 +88,7 @@ class ChannelWorld:
                 self[name].core.receive(data, self.now_ms)
                 self.step(self[name])
             for participant in self.participants.values():
-                deadline_ms = participant.core.next_deadline_ms()
+                deadline_ms = participant.core.agenda.next_ms
                 if deadline_ms is not None and deadline_ms <= self.now_ms:
                     participant.core.on_deadline(self.now_ms)
                     self.step(participant)
@@ -96,8 +97,8 @@ class ChannelWorld:
     def step(self, participant: Participant) -> None:
         core = participant.core
         participant.store.write(core.changes())
-        participant.events += core.events()
-        for outgoing in core.outgoing():
+        participant.events += taken(core.events)
+        for outgoing in taken(core.outgoing):
             self.sent.append((participant.name, outgoing.kind, outgoing.data))
             for other in self.participants.values():
                 heard = not (other is participant or other.deaf or participant.deaf)
@@ -107,7 +108,7 @@ class ChannelWorld:
             core.dispatched(outgoing.message_id, self.now_ms)
 
     def _next_ms(self) -> int | None:
-        deadlines = [p.core.next_deadline_ms() for p in self.participants.values()]
+        deadlines = [p.core.agenda.next_ms for p in self.participants.values()]
         if self._flying:
             deadlines.append(self._flying[0][0])
         return min((ms for ms in deadlines if ms is not None), default=None)

@@ -13,6 +13,7 @@ from reliable_channel.spi import CoreContext, Outcome, OutgoingKind, Recorder
 from reliable_channel_mvds import SEED, GroupId, Message, Payload
 from reliable_channel_mvds.channel import MvdsCore
 from reliable_channel_mvds.channel.wire import Content, Envelope
+from tests.sds.world import taken
 
 NAMES = ("alice", "bob", "carol", "dave", "erin")
 
@@ -40,7 +41,7 @@ def test_all_have_the_same_log_in_the_end(count: int, seed: int) -> None:
         assert len(set(participant.contents)) == len(participant.contents) == 30 * (count - 1)
         acknowledged = [e for e in participant.events if isinstance(e, MessageAcknowledged)]
         assert len({e.message_id for e in acknowledged}) == len(acknowledged) == 30
-    assert world[NAMES[0]].core.next_deadline_ms() is None
+    assert world[NAMES[0]].core.agenda.next_ms is None
 
 
 def test_without_loss_a_message_is_broadcast_once() -> None:
@@ -115,16 +116,16 @@ def test_payloads_do_not_pile_up_while_the_transport_is_away() -> None:
     world.run(60_000)
     core = world["alice"].core
     core.send(b"hello", world.now_ms)
-    (content,) = core.outgoing()
+    (content,) = taken(core.outgoing)
     made = []
     for now_ms in range(world.now_ms, world.now_ms + 3_600_000, 1_000):
         core.on_deadline(now_ms)
-        made += [outgoing.message_id for outgoing in core.outgoing()]
+        made += [outgoing.message_id for outgoing in taken(core.outgoing)]
     assert len(made) == 1
-    assert core.next_deadline_ms() is None
+    assert core.agenda.next_ms is None
     core.dispatched(made[0], world.now_ms)
     core.dispatched(content.message_id, world.now_ms)
-    assert core.next_deadline_ms() is not None
+    assert core.agenda.next_ms is not None
 
 
 def test_what_never_went_out_goes_after_a_restart() -> None:
@@ -146,10 +147,10 @@ def test_sending_again_and_giving_up() -> None:
     message_id = core.send(b"hello", world.now_ms)
     assert not core.resend_early("00" * 32, world.now_ms)
     assert [core.resend_early(message_id, world.now_ms) for _ in range(21)] == [True] * 20 + [False]
-    assert len(list(core.outgoing())) == 21
+    assert len(taken(core.outgoing)) == 21
     core.abandon(message_id)
     assert not core.unacknowledged
-    assert core.next_deadline_ms() is None
+    assert core.agenda.next_ms is None
     assert message_id in core.log
 
 
@@ -223,7 +224,7 @@ def _group(world: ChannelWorld) -> GroupId:
     """The group of the channel, as it is on the wire."""
     core = world["alice"].core
     core.send(b"x", world.now_ms)
-    envelope = [Envelope.decode(o.data) for o in core.outgoing()][-1]
+    envelope = [Envelope.decode(o.data) for o in taken(core.outgoing)][-1]
     return SEED.decode(envelope.payload).messages[0].group_id
 
 
@@ -249,7 +250,7 @@ def test_what_is_refused_is_named(data: bytes, reason: RejectionReason) -> None:
     world = ChannelWorld("alice")
     arrival = world["alice"].core.receive(data, world.now_ms)
     assert arrival.outcome is Outcome.REJECTED
-    (event,) = [e for e in world["alice"].core.events() if isinstance(e, MessageRejected)]
+    (event,) = [e for e in taken(world["alice"].core.events) if isinstance(e, MessageRejected)]
     assert event.reason is reason
 
 
@@ -257,14 +258,14 @@ def test_every_truncation_is_named_or_says_less_and_the_whole_is_taken() -> None
     world = ChannelWorld("alice")
     core = world["alice"].core
     message = _message(_group(world), Content("mallory", 1, b"hello").encode())
-    list(core.events())
+    core.events.clear()
     for end in range(len(message)):
         refused = core.receive(message[:end], world.now_ms).outcome is Outcome.REJECTED
-        events = list(core.events())
+        events = taken(core.events)
         assert not [event for event in events if isinstance(event, MessageReceived)]
         assert [type(event) for event in events].count(MessageRejected) == refused
     core.receive(message, world.now_ms)
-    [event] = [e for e in core.events() if isinstance(e, MessageReceived)]
+    [event] = [e for e in taken(core.events) if isinstance(e, MessageReceived)]
     assert event.content == b"hello"
 
 
@@ -284,9 +285,9 @@ def test_contents_that_cannot_be(body: bytes, reason: RejectionReason) -> None:
     core = world["alice"].core
     before = core.log.digest()
     group = _group(world)
-    list(core.events())
+    core.events.clear()
     core.receive(_message(group, body), world.now_ms)
-    (event,) = [e for e in core.events() if isinstance(e, MessageRejected)]
+    (event,) = [e for e in taken(core.events) if isinstance(e, MessageRejected)]
     assert event.reason is reason
     assert len(core.log) == 1 and core.log.digest() != before
 
@@ -306,8 +307,8 @@ def test_own_envelopes_and_old_greetings() -> None:
     assert core.receive(Envelope("general", "alice").encode(), START_MS).outcome is Outcome.OWN
     hello = Envelope("general", "bob").encode()
     core.receive(hello, START_MS, sent_at_ns=(START_MS - 100_000) * 1_000_000)
-    assert not list(core.outgoing())
+    assert not taken(core.outgoing)
     core.receive(hello, START_MS, sent_at_ns=START_MS * 1_000_000)
     core.receive(hello, START_MS, sent_at_ns=START_MS * 1_000_000)  # the answer is on its way
-    (answer,) = [Envelope.decode(outgoing.data) for outgoing in core.outgoing()]
+    (answer,) = [Envelope.decode(outgoing.data) for outgoing in taken(core.outgoing)]
     assert (answer.recipient_id, answer.payload) == ("bob", b"")

@@ -1,6 +1,5 @@
 """Packets of a participant that wait until the transport has accepted them."""
 
-from collections import deque
 from hashlib import sha256
 from itertools import count
 
@@ -15,7 +14,7 @@ class Broadcast:
     """Puts payloads into envelopes for the transport."""
 
     def __init__(self, context: CoreContext) -> None:
-        self.outgoing: deque[Outgoing] = deque()
+        self.outgoing: list[Outgoing] = []
         self.under_way: set[str] = set()
         """Payloads that the transport has not taken yet. Until it has, no further ones are made:
         they would pile up while there is no node."""

@@ -11,7 +11,7 @@ MVDS has no order of messages. The core delivers each message when it arrives. T
 Lamport timestamps, so that all participants end with the same log.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Sized
 from copy import copy
 from hashlib import sha256
 
@@ -24,17 +24,17 @@ from reliable_channel.events import (
     MessageAcknowledged,
 )
 from reliable_channel.spi import (
+    Agenda,
     Arrival,
     Changes,
     CoreContext,
     LogEntry,
     MissingEntry,
     Outcome,
-    Outgoing,
     OutgoingKind,
     Progress,
-    SdsEvent,
     SdsStatistics,
+    Slot,
     Tables,
 )
 
@@ -75,9 +75,14 @@ class MvdsCore:
         )
         self._delivery, self._broadcast = Delivery(context), Broadcast(context)
         self.log, self._counters = self._delivery.log, self._delivery.counters
-        self._events = self._delivery.events
+        self.agenda = Agenda()
+        self.events, self.outgoing = self._delivery.events, self._broadcast.outgoing
+        # Peers offer their messages and MVDS requests them, so the core knows of no gap.
+        self.wanted: list[MissingEntry] = []
+        self.missing_tables: Sequence[Sized] = ()
         self._own = OwnMessages(context.recorder)
         self._hello = Hello(context.now_ms)
+        self._plan()
 
     # -- sending -----------------------------------------------------------------------------------
 
@@ -137,13 +142,14 @@ class MvdsCore:
                 f"{self._options.max_message_bytes}"
             )
         self._counters.ephemeral_sent += 1
-        self._broadcast.outgoing.append(outgoing)
+        self.outgoing.append(outgoing)
         return outgoing.message_id
 
     def dispatched(self, message_id: str, now_ms: int, retrieval_hint: bytes | None = None) -> None:
         """Note that an own message or payload was sent."""
         self._broadcast.under_way.discard(message_id)
         self._own.dispatched(message_id)
+        self._plan()
 
     def resend_early(self, message_id: str, now_ms: int) -> bool:
         """Broadcast an own message again before its next repetition is due. If the message is
@@ -160,6 +166,7 @@ class MvdsCore:
         self._broadcast.under_way.discard(message_id)
         if self._own.settle(message_id):
             self._node.withdraw(_id(message_id))
+        self._plan()
 
     def join(self, now_ms: int, *, wanted_from: int = 0, presume_ms: int) -> None:
         """Join a running conversation, without messages from before `wanted_from` (ms)."""
@@ -220,7 +227,7 @@ class MvdsCore:
 
     def _take_ephemeral(self, envelope: Envelope, message_id: str) -> Arrival:
         self._counters.ephemeral_received += 1
-        self._events.append(EphemeralReceived(message_id, envelope.sender_id, envelope.ephemeral))
+        self.events.append(EphemeralReceived(message_id, envelope.sender_id, envelope.ephemeral))
         return Arrival(Outcome.EPHEMERAL, message_id)
 
     def _meet(
@@ -237,7 +244,7 @@ class MvdsCore:
             self._hello.heard_somebody()
         if not envelope.is_hello:
             return True
-        self._events.append(SyncReceived("", envelope.sender_id))
+        self.events.append(SyncReceived("", envelope.sender_id))
         fresh = sent_at_ns is None or now_ms - sent_at_ns // 1_000_000 <= FRESH_MS
         if fresh and self._broadcast.answer(peer_id) and known:
             self._node.peer_is_back(peer_id, now_ms)
@@ -258,13 +265,14 @@ class MvdsCore:
                     self._elements_rejected(event)
                 case node_events.LimitReached():
                     pass  # what everybody has made room; the log still has it
+        self._plan()
 
     def _acknowledged(self, message_id: str, peer_id: PeerId) -> None:
         if self._own.settle(message_id):
             self._counters.acknowledged += 1
             # A proof, as a causal history is: the peer says that it holds the message.
             proof = AcknowledgementSource.CAUSAL_HISTORY
-            self._events.append(MessageAcknowledged(message_id, proof, peer_id.decode()))
+            self.events.append(MessageAcknowledged(message_id, proof, peer_id.decode()))
 
     def _gone(self, event: node_events.DeliveryFailed, now_ms: int) -> None:
         """A peer that leaves something unanswered as often as may be is gone, until it is heard
@@ -279,7 +287,7 @@ class MvdsCore:
         if not waits and self._own.settle(message_id):
             self._counters.delivery_failed += 1
             reason = f"no acknowledgement after it was sent {event.send_count} times"
-            self._events.append(DeliveryFailed(message_id, event.send_count, reason))
+            self.events.append(DeliveryFailed(message_id, event.send_count, reason))
 
     def _elements_rejected(self, event: node_events.ElementsRejected) -> None:
         reason = {
@@ -294,26 +302,24 @@ class MvdsCore:
 
     # -- time --------------------------------------------------------------------------------------
 
-    def next_deadline_ms(self) -> int | None:
-        """Return the time at which `on_deadline` must be called next, or None if nothing is
-        planned."""
-        deadlines = (
-            self._hello.due_ms,
-            None if self._broadcast.under_way else self._node.next_deadline_ms(),
-        )
-        return min((deadline for deadline in deadlines if deadline is not None), default=None)
-
     def on_deadline(self, now_ms: int) -> None:
         """Send what is due at this time, and give up messages that were repeated too often."""
         if self._hello.due_ms is not None and self._hello.due_ms <= now_ms:
             self._hello.said(now_ms, alone=not self._node.peers(self._group))
             self._counters.syncs_sent += 1
-            self._events.append(SyncSent(self._broadcast.hello()))
+            self.events.append(SyncSent(self._broadcast.hello()))
         if not self._broadcast.under_way:
             self._node.on_deadline(now_ms)
             for payload in self._node.outgoing():
                 self._broadcast.payload(payload.peer_id, payload.data)
             self._hear_node(now_ms)
+        self._plan()
+
+    def _plan(self) -> None:
+        """Plan the next deadlines, after each input that may change them."""
+        waits = bool(self._broadcast.under_way)
+        self.agenda.plan(Slot.SYNC, self._hello.due_ms)
+        self.agenda.plan(Slot.RETRY, None if waits else self._node.next_deadline_ms())
 
     # -- outputs -----------------------------------------------------------------------------------
 
@@ -321,33 +327,12 @@ class MvdsCore:
         """Return no messages, because peers offer their messages and MVDS requests them."""
         return ()
 
-    def wanted(self) -> Sequence[MissingEntry]:
-        """Return no messages, because MVDS requests the messages that peers offer."""
-        return ()
-
     def ask_participants(self, missing: MissingEntry, now_ms: int) -> None:
         """Do nothing, because MVDS does not know of gaps."""
-
-    @property
-    def is_missing_something(self) -> bool:
-        """True if at least one message is known to be missing."""
-        return False
 
     def is_awaited(self, message_id: str) -> bool:
         """Return False, because in MVDS no message waits for another message."""
         return False
-
-    def events(self) -> list[SdsEvent]:
-        """Return all events since the last call of `events`."""
-        events = list(self._events)
-        self._events.clear()
-        return events
-
-    def outgoing(self) -> list[Outgoing]:
-        """Return the packets that must be broadcast, in the order of broadcasting."""
-        outgoing = list(self._broadcast.outgoing)
-        self._broadcast.outgoing.clear()
-        return outgoing
 
     def changes(self) -> Changes:
         """Return the changes of the state that a restart needs."""
@@ -362,6 +347,7 @@ class MvdsCore:
         entries = [entry for i in undispatched if (entry := self.log.get(i)) is not None]
         for message_id in (entry.message_id for entry in sorted(entries, key=lambda e: e.key)):
             self._broadcast_message(OutgoingKind.CONTENT, _id(message_id))
+        self._plan()
 
     def progress(self) -> Progress:
         """Return the number of this participant's messages that each peer has."""

@@ -1,6 +1,5 @@
 """Delivery of messages from the node to the log and the application, with Lamport timestamps."""
 
-from collections import deque
 from collections.abc import Sequence
 
 from reliable_channel.diagnostics import MessageRejected, RejectionReason
@@ -35,7 +34,7 @@ class Delivery:
         )
         self.clock = context.now_ms
         self.counters = SdsCounters()
-        self.events: deque[SdsEvent] = deque()
+        self.events: list[SdsEvent] = []
         self._context = context
         self._recorded_clock = 0
         self._wanted_from = 0

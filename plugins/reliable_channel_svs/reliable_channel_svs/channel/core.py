@@ -7,7 +7,7 @@ are delivered in order and once. The log is ordered by Lamport timestamp and id,
 same messages have equal logs.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Sequence, Sized
 from typing import Final
 
 from reliable_channel.diagnostics import RepairRequested
@@ -15,16 +15,16 @@ from reliable_channel.errors import ContentTooLong, EmptyContent, OutgoingBuffer
 from reliable_channel.events import DeliveryFailed
 from reliable_channel.spi import (
     CHANNEL,
+    Agenda,
     Arrival,
     Changes,
     CoreContext,
     LogEntry,
     MissingEntry,
-    Outgoing,
     OutgoingKind,
     Progress,
-    SdsEvent,
     SdsStatistics,
+    Slot,
     Tables,
 )
 
@@ -64,7 +64,11 @@ class SvsCore:
             )
         self._state = ChannelState(context)
         self._receiver = Receiver(self._state)
-        self.log = self._state.log
+        self.log, self.agenda = self._state.log, Agenda()
+        self.events, self.outgoing = self._state.events, self._state.outgoing
+        self.wanted: list[MissingEntry] = []
+        self.missing_tables: Sequence[Sized] = (self._state.recovery.missing,)
+        self._end()
 
     # -- own messages ------------------------------------------------------------------------------
 
@@ -104,6 +108,7 @@ class SvsCore:
         self._state.counters.sent += 1
         data = self._state.wire.message(place, entry.lamport_timestamp, content)
         self._state.broadcast(OutgoingKind.CONTENT, entry.message_id, data, timestamp_ns)
+        self._end()
         return entry.message_id
 
     def send_ephemeral(
@@ -126,6 +131,7 @@ class SvsCore:
         self._state.own.dispatched(message_id, now_ms)
         if retrieval_hint is not None:
             self.log.set_retrieval_hint(message_id, retrieval_hint)
+        self._end()
 
     def resend_early(self, message_id: str, now_ms: int) -> bool:
         """Broadcast an own message again before its next retry is due. If the message is
@@ -138,6 +144,7 @@ class SvsCore:
     def abandon(self, message_id: str) -> None:
         """Stop sending a message that the transport refuses permanently."""
         self._state.own.remove(message_id)
+        self._end()
 
     # -- what arrives ------------------------------------------------------------------------------
 
@@ -151,7 +158,9 @@ class SvsCore:
     ) -> Arrival:
         """Handle bytes that the transport or Store delivered. `receive` raises no error, whatever
         the bytes are."""
-        return self._receiver.receive(data, now_ms, retrieval_hint)
+        arrival = self._receiver.receive(data, now_ms, retrieval_hint)
+        self._end()
+        return arrival
 
     # -- what is missing ---------------------------------------------------------------------------
 
@@ -168,28 +177,11 @@ class SvsCore:
             for place, missing in self._state.recovery.missing.items()
         ]
 
-    def wanted(self) -> Sequence[MissingEntry]:
-        """Return the newly missing messages, for which the channel decides when it requests
-        them."""
-        undecided, recovery = self._state.recovery.undecided, self._state.recovery
-        if not undecided:
-            return ()
-        recovery.undecided = []
-        return [
-            MissingEntry(self._state.reference(place), recovery.missing[place].since_ms)
-            for place in undecided
-            if place in recovery.missing
-        ]
-
     def ask_participants(self, missing: MissingEntry, now_ms: int) -> None:
         """Request a missing message from the other members from now on."""
         if (place := self._state.wire.place(missing.entry.message_id)) is not None:
             self._state.recovery.may_ask(place, now_ms)
-
-    @property
-    def is_missing_something(self) -> bool:
-        """True if at least one message is missing."""
-        return bool(self._state.recovery.missing)
+            self._end()
 
     def is_awaited(self, message_id: str) -> bool:
         """Return True if other messages wait for a missing message."""
@@ -199,16 +191,6 @@ class SvsCore:
         return bool(self._state.streams.get((place.node, place.bootstrap_time)).parked)
 
     # -- time --------------------------------------------------------------------------------------
-
-    def next_deadline_ms(self) -> int | None:
-        """Return the time at which `on_deadline` must be called next."""
-        deadlines = (
-            self._state.svs.next_deadline_ms(),
-            self._state.acknowledge_at_ms,
-            self._state.own.next_deadline_ms(),
-            self._state.recovery.next_deadline_ms(self._state.options.timeout_for_lost_messages_ms),
-        )
-        return min(due for due in deadlines if due is not None)
 
     def on_deadline(self, now_ms: int) -> None:
         """Send what is due at this time, and give up messages that were missing for too long."""
@@ -228,6 +210,7 @@ class SvsCore:
         timeout_ms = self._state.options.timeout_for_lost_messages_ms
         for place in self._state.recovery.overdue(now_ms, timeout_ms):
             self._receiver.give_up(place, now_ms)
+        self._end()
 
     def _retry(self, message_id: str) -> None:
         own = self._state.own.waiting[message_id]
@@ -243,16 +226,26 @@ class SvsCore:
 
     # -- outputs -----------------------------------------------------------------------------------
 
-    def events(self) -> list[SdsEvent]:
-        """Return all events since the last call of `events`."""
-        events = list(self._state.events)
-        self._state.events.clear()
-        return events
+    def _end(self) -> None:
+        """End an input: tell the newly missing messages and the state vectors, and plan."""
+        recovery = self._state.recovery
+        if undecided := recovery.undecided:
+            recovery.undecided = []
+            self.wanted += [
+                MissingEntry(self._state.reference(place), recovery.missing[place].since_ms)
+                for place in undecided
+                if place in recovery.missing
+            ]
+        self._broadcast_vectors()
+        deadlines = (
+            self._state.svs.next_deadline_ms(),
+            self._state.acknowledge_at_ms,
+            self._state.own.next_deadline_ms(),
+            recovery.next_deadline_ms(self._state.options.timeout_for_lost_messages_ms),
+        )
+        self.agenda.plan(Slot.SYNC, min(due for due in deadlines if due is not None))
 
-    def outgoing(self) -> list[Outgoing]:
-        """Return the packets that must be broadcast, in the order of broadcasting."""
-        outgoing = list(self._state.outgoing)
-        self._state.outgoing.clear()
+    def _broadcast_vectors(self) -> None:
         parts = list(self._state.svs.outgoing())
         for number, vector in enumerate(parts, 1):
             self._state.acknowledge_at_ms = None
@@ -260,8 +253,7 @@ class SvsCore:
             # A whole vector says all that the one before said, a part of one does not.
             kind = OutgoingKind.SYNC if len(parts) == 1 else OutgoingKind.CONTROL
             sync_id = f"vector {self._state.counters.syncs_sent}, part {number} of {len(parts)}"
-            outgoing.append(Outgoing(kind, sync_id, self._sync(vector)))
-        return outgoing
+            self._state.broadcast(kind, sync_id, self._sync(vector))
 
     def _sync(self, vector: bytes) -> bytes:
         told, received = StateVector.decode(vector), StateVector()
@@ -277,7 +269,7 @@ class SvsCore:
 
     def restore(self, tables: Tables, newest: Sequence[LogEntry], now_ms: int) -> None:
         """Begin with the state that an earlier process recorded. Own messages that were never sent
-        wait in `outgoing()` after a restart."""
+        wait in `outgoing` after a restart."""
         values = {row[0]: row[1] for row in tables.get(CHANNEL.name, ())}
         boot = values.get(BOOTSTRAP_TIME)
         assert boot is None or isinstance(boot, int)
@@ -297,6 +289,7 @@ class SvsCore:
                 self._state.send_again(OutgoingKind.CONTENT, place)
         for stream in list(self._state.streams):
             self._receiver.note_missing(stream, now_ms)
+        self._end()
 
     def progress(self) -> Progress:
         """Return the number of this participant's messages that each member has."""

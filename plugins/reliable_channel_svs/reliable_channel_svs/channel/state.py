@@ -1,6 +1,5 @@
 """Tables that the parts of a participant share, with functions to emit events and to broadcast."""
 
-from collections import deque
 from typing import Final
 
 from reliable_channel.events import HistoryEntry
@@ -59,8 +58,8 @@ class ChannelState:
         self.acknowledge_at_ms: int | None = None
         self.counters = SdsCounters()
         self.participants: set[str] = set()
-        self.events: deque[SdsEvent] = deque()
-        self.outgoing: deque[Outgoing] = deque()
+        self.events: list[SdsEvent] = []
+        self.outgoing: list[Outgoing] = []
 
     def make_svs(
         self, now_ms: int, bootstrap_time: int | None = None, vector: StateVector | None = None

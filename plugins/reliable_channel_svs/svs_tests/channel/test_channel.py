@@ -40,6 +40,7 @@ from reliable_channel_svs.channel import SvsCore
 from reliable_channel_svs.channel.streams import WINDOW
 from reliable_channel_svs.channel.wire import ChannelWire, node_name
 from tests.channel.world import Told, listening
+from tests.sds.world import taken
 from tests.slow import slow
 
 START = 1_736_266_473_000
@@ -88,7 +89,7 @@ class World:
 
     def settle(self, name: str) -> None:
         core = self.cores[name]
-        for outgoing in list(core.outgoing()):
+        for outgoing in taken(core.outgoing):
             self.sent.append((name, outgoing.kind))
             if outgoing.kind in (OutgoingKind.CONTENT, OutgoingKind.RETRY):
                 core.dispatched(outgoing.message_id, self.now_ms)
@@ -97,12 +98,12 @@ class World:
                     continue
                 at_ms = self.now_ms + self._random.randrange(5, 300)
                 heappush(self._wire, (at_ms, len(self.sent), other, outgoing.data))
-        self.told[name] += core.events()
+        self.told[name] += taken(core.events)
 
     def run(self, duration_ms: int) -> None:
         end_ms = self.now_ms + duration_ms
         while True:
-            due = {name: core.next_deadline_ms() or end_ms for name, core in self.cores.items()}
+            due = {name: core.agenda.next_ms or end_ms for name, core in self.cores.items()}
             name = min(due, key=lambda each: due[each])
             arrival_ms = self._wire[0][0] if self._wire else end_ms
             if min(due[name], arrival_ms) >= end_ms:
@@ -188,14 +189,14 @@ def test_what_nobody_has_is_lost_and_what_waited_is_delivered() -> None:
     world.away = set()
     liar = world.cores.pop("a")
     late = liar.send(b"heard", world.now_ms)
-    [data] = [o.data for o in liar.outgoing() if o.message_id == late]
+    [data] = [o.data for o in taken(liar.outgoing) if o.message_id == late]
     assert world.cores["b"].receive(data, world.now_ms).outcome is Outcome.PARKED
     assert world.cores["b"].is_awaited(lost) and not world.cores["b"].is_awaited(late)
     world.run(70_000)
     assert [e.message_id for e in world.told["b"] if isinstance(e, MessageLost)] == [lost]
     assert world.delivered("b") == [b"heard"]
     again = liar.resend_early(lost, world.now_ms)
-    [data] = [o.data for o in liar.outgoing() if o.message_id == lost]
+    [data] = [o.data for o in taken(liar.outgoing) if o.message_id == lost]
     assert again and world.cores["b"].receive(data, world.now_ms).outcome is Outcome.DELIVERED
 
 
@@ -223,15 +224,15 @@ def test_what_cannot_be_sent_is_refused() -> None:
 def test_what_is_no_packet_is_rejected(data: bytes) -> None:
     core = SvsCore(setting("a"))
     assert core.receive(data, START).outcome is Outcome.REJECTED
-    assert any(isinstance(event, MessageRejected) for event in core.events())
-    assert list(core.outgoing()) == []
+    assert any(isinstance(event, MessageRejected) for event in taken(core.events))
+    assert taken(core.outgoing) == []
 
 
 def test_every_truncation_and_changed_byte_is_rejected() -> None:
     sender, receiver = SvsCore(setting("a")), SvsCore(setting("b"))
     sender.send(b"hello", START)
     sender.on_deadline(START + 60_000)
-    for outgoing in sender.outgoing():
+    for outgoing in taken(sender.outgoing):
         for at in range(len(outgoing.data)):
             cut, changed = outgoing.data[:at], bytearray(outgoing.data)
             changed[at] ^= 1
@@ -304,14 +305,16 @@ def test_a_restart_asks_again_for_what_was_missing() -> None:
     sender, kept = SvsCore(setting("a")), Recorder()
     receiver = recorded(kept)
     sender.send(b"missed", START)
-    missed, _ = list(sender.outgoing()), sender.send(b"heard", START)
-    for outgoing in sender.outgoing():
+    missed, _ = taken(sender.outgoing), sender.send(b"heard", START)
+    for outgoing in taken(sender.outgoing):
         receiver.receive(outgoing.data, START)
     unsent = receiver.send(b"not out yet", START)
     again = recorded(Recorder(), START + 9_000)
     own = receiver.log.last(1)
     again.restore(tables(receiver.changes()), own, START + 9_000)
-    assert [o.message_id for o in again.outgoing() if o.kind is OutgoingKind.CONTENT] == [unsent]
+    assert [o.message_id for o in taken(again.outgoing) if o.kind is OutgoingKind.CONTENT] == [
+        unsent
+    ]
     assert [entry.entry.sender_id for entry in again.missing()] == ["a", "a"]
     assert list(again.unacknowledged) == [unsent]
     assert again.receive(missed[0].data, START + 9_000).outcome is Outcome.DELIVERED
@@ -323,7 +326,7 @@ def test_a_restart_asks_again_for_what_was_missing() -> None:
 def outbox_keeps(core: SvsCore, now_ms: int) -> tuple[int, int]:
     """How many a core broadcasts at a time, and how many of them an outbox lets out."""
     core.on_deadline(now_ms)
-    outbox, outgoing = Outbox(), list(core.outgoing())
+    outbox, outgoing = Outbox(), taken(core.outgoing)
     for each in outgoing:
         outbox.put(each)
     return len(outgoing), len(outbox)
@@ -334,9 +337,9 @@ def test_the_outbox_takes_no_request_for_another() -> None:
     sender, receiver = SvsCore(setting("a")), SvsCore(setting("b"))
     for number in range(20):
         sender.send(b"%d" % number, START)
-    *_, last = sender.outgoing()
+    *_, last = taken(sender.outgoing)
     receiver.receive(last.data, START)
-    list(receiver.outgoing())
+    receiver.outgoing.clear()
     assert outbox_keeps(receiver, START + 1_500) == (19, 19)
 
 
@@ -451,11 +454,11 @@ def test_a_channel_without_syncs_is_refused_by_the_name_of_the_option() -> None:
 def test_ephemeral_messages_are_told_and_leave_no_trace() -> None:
     sender, receiver = SvsCore(setting("a")), SvsCore(setting("b"))
     message_id = sender.send_ephemeral(b"once", START)
-    [outgoing] = sender.outgoing()
+    [outgoing] = taken(sender.outgoing)
     assert receiver.receive(outgoing.data, START).outcome is Outcome.EPHEMERAL
     assert sender.receive(outgoing.data, START).outcome is Outcome.OWN
-    assert list(receiver.events()) == [EphemeralReceived(message_id, "a", b"once")]
-    assert len(receiver.log) == 0 and list(receiver.outgoing()) == []
+    assert taken(receiver.events) == [EphemeralReceived(message_id, "a", b"once")]
+    assert len(receiver.log) == 0 and taken(receiver.outgoing) == []
 
 
 def test_what_is_said_in_another_channel_is_not_ours() -> None:
@@ -464,7 +467,7 @@ def test_what_is_said_in_another_channel_is_not_ours() -> None:
     elsewhere.send(b"hello", START)
     elsewhere.send_ephemeral(b"hello", START)
     elsewhere.on_deadline(START + 60_000)
-    said = [outgoing.data for outgoing in elsewhere.outgoing()]
+    said = [outgoing.data for outgoing in taken(elsewhere.outgoing)]
     assert len(said) == 3
     for data in said:
         assert core.receive(data, START).reason is RejectionReason.WRONG_CHANNEL
@@ -478,17 +481,17 @@ def test_others_are_asked_when_the_channel_says() -> None:
     alice = SvsCore(setting("alice"))
     bob = SvsCore(replace(setting("bob"), repair_on_demand=True))
     alice.send(b"missed", START)
-    list(alice.outgoing())
+    alice.outgoing.clear()
     alice.send(b"of which a later one tells", START)
-    for outgoing in list(alice.outgoing()):
+    for outgoing in taken(alice.outgoing):
         bob.receive(outgoing.data, START)
-    (wanted,) = bob.wanted()
+    (wanted,) = taken(bob.wanted)
     assert [missing.entry for missing in bob.missing()] == [wanted.entry]
-    assert list(bob.wanted()) == []
+    assert taken(bob.wanted) == []
 
     def questions(until_ms: int) -> list[RepairRequested]:
         bob.on_deadline(until_ms)
-        return [event for event in bob.events() if isinstance(event, RepairRequested)]
+        return [event for event in taken(bob.events) if isinstance(event, RepairRequested)]
 
     assert questions(START + 60_000) == []
     bob.ask_participants(wanted, START + 60_000)
