@@ -12,7 +12,7 @@ from reliable_channel.spi import ExitCode, out, say
 
 from ..databases import Row
 from ..store_audit.reading import stored_in
-from .store_flags import (
+from .store import (
     ChannelId,
     Config,
     ContentTopic,

@@ -1,28 +1,23 @@
 """`reliable-channel audit store`, which prints facts about a channel from a Store alone."""
 
 import json
-from typing import Annotated, Final
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, Final
 
 import typer
+from rich.status import Status
 
 from reliable_channel import printable, run
-from reliable_channel.spi import ExitCode, out, say
+from reliable_channel.spi import ExitCode, channel_settings, err, out, say
 
+from ..databases import FIRST_NS
 from ..findings import SETTLE_MS
 from ..store_audit.reading import fill
 from ..store_audit.tally import ChannelTally, Sender, StoreTally
 from ..store_audit.verdict import MAX_PER_WINDOW, TROUBLES, StoreVerdict, judged
-from .store_flags import (
-    ChannelId,
-    Config,
-    ContentTopic,
-    Hours,
-    Network,
-    Source,
-    shown_count,
-    start_of,
-    store_arguments,
-)
 from .verdict_text import print_table
 
 UNKNOWN: Final = "unknown"
@@ -30,6 +25,34 @@ MAX_SHOWN: Final = 20
 """Maximum number of senders and findings that are printed. With `--json`, all senders and findings
 are printed."""
 _MINUTE_MS: Final = 60_000
+_HOUR_NS: Final = 3_600_000_000_000
+
+Source = Annotated[
+    list[str] | None,
+    typer.Argument(
+        help=(
+            "Nodes (REST address, multiaddress or enrtree://…), or the database of one node: "
+            "a file, or postgresql://…"
+        )
+    ),
+]
+Network = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Named network, whose nodes are queried.")
+]
+ChannelId = Annotated[
+    str | None,
+    typer.Option("--channel-id", "--channel", metavar="ID", help="Id of the channel."),
+]
+ContentTopic = Annotated[
+    str | None,
+    typer.Option(metavar="TOPIC", help="Content topic. Default: the content topic of the channel."),
+]
+Hours = Annotated[
+    float | None, typer.Option(min=0, help="Number of newest hours that are read from the Store.")
+]
+Config = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="TOML file with a table [channel].")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -84,6 +107,26 @@ def store(
     if verdict.findings:
         raise typer.Exit(ExitCode.FAILED)
     raise typer.Exit(ExitCode.DONE if verdict.tally.channels else ExitCode.UNKNOWN)
+
+
+def store_arguments(
+    source: list[str] | None, config: Path | None, **flags: str | None
+) -> dict[str, Any]:
+    """Return the channel arguments that name a Store, from flags that override a file."""
+    given = channel_settings(config) | {name: value for name, value in flags.items() if value}
+    return given | ({"node": source} if source else {})
+
+
+def start_of(hours: float | None) -> int:
+    """Return the first timestamp to read from a Store (ns)."""
+    return FIRST_NS if hours is None else time.time_ns() - int(hours * _HOUR_NS)
+
+
+@contextmanager
+def shown_count() -> Iterator[Callable[[int], None]]:
+    """Show the number of messages that are read. The context gives a function that takes it."""
+    with Status("reading", console=err) as status:
+        yield lambda count: status.update(f"reading {count:,}")
 
 
 def _tell(verdict: StoreVerdict) -> None:
