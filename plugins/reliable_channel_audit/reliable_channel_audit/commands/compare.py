@@ -70,11 +70,7 @@ def compare(
     changes = differences(*runs) if len(runs) == 2 else []
     if as_json:
         values = {
-            "scenarios": [
-                {"scenario": run.scenario, "implementation": run.implementation}
-                | {"figures": run.figures.values()}
-                for run in together
-            ],
+            "scenarios": [run.to_dict() for run in together],
             "runs": [run.to_dict() for run in runs],
             "difference": changes,
         }

@@ -115,7 +115,8 @@ def journals(
     """
     if live:
         limits = {"settle_ms": settle_ms, "patience_ms": round(patience_s * 1000)}
-        _live(paths, report or REPORT, limits, every_s, listen, webhook, as_json=as_json)
+        options = {"every_s": every_s, "webhook_url": webhook}
+        _live(paths, report or REPORT, limits, listen, options, as_json=as_json)
     elif message is not None:
         _explain(paths, message, as_json=as_json)
     elif report is None:
@@ -173,9 +174,8 @@ def _live(
     paths: list[Path],
     directory: Path,
     limits: dict[str, Any],
-    every_s: float,
     listen: str | None,
-    webhook: str | None,
+    options: dict[str, Any],
     *,
     as_json: bool,
 ) -> None:
@@ -203,8 +203,7 @@ def _live(
                 judge,
                 now_ms=lambda: time_ns() // 1_000_000,
                 show=show,
-                every_s=every_s,
                 listen=where,
-                webhook_url=webhook,
+                **options,
             )
         )

@@ -1,2 +1,1 @@
-"""Reliability of groups, from logs of nodes or from journals, in figures that can be compared
-between implementations."""
+"""Reliability of groups from logs or journals, comparable between implementations."""

@@ -6,7 +6,7 @@ from bisect import bisect
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Final
+from typing import Any
 
 from ..clocks import clock_offsets, own_lags
 from ..facts import Delivery, Dispatch, Lag, Outcome, Repair, way_of
@@ -14,9 +14,6 @@ from ..findings import ALWAYS_MS, Finding, Gap, HeardSender
 from ..promises import Compared, Context, MessageKey, Whose, undelivered
 from ..rates import LEVELS, accepted, levels
 from ..replay import Life
-
-USED: Final = frozenset({Life, Delivery, Dispatch, Lag, Outcome, Repair, Gap, HeardSender})
-"""Kinds of facts from which figures are computed."""
 
 
 @dataclass(slots=True)

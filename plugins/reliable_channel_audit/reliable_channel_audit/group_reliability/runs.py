@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from copy import deepcopy
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -16,7 +15,7 @@ from ..facts import facts_of
 from ..journals import PACKED, group_of, options_of
 from ..rates import duration, percent
 from .field_logs import WAKU, FieldLogs
-from .figures import USED, Figures, figures_of
+from .figures import Figures, figures_of
 
 METADATA: Final = "metadata.json"
 """File that 10ksim writes beside the logs of an experiment (its `POST_RUN_ANALYSIS.md`)."""
@@ -87,8 +86,7 @@ def measure(
     facts: defaultdict[type, list[Any]] = defaultdict(list)
     of_journals = (fact for each in group for fact in facts_of(each, settle_ms=settle_ms))
     for fact in chain(of_journals, logs.facts()):
-        if type(fact) in USED:
-            facts[type(fact)].append(fact)
+        facts[type(fact)].append(fact)
     figures, warnings = figures_of(facts, settle_ms)
     if logs.unreadable:
         warnings.append(f"{logs.unreadable} lines could not be read")
@@ -112,11 +110,10 @@ def by_scenario(runs: Iterable[Run]) -> list[Run]:
     They keep the order of scenarios, with implementations of a scenario together."""
     together: dict[str, dict[str, Run]] = {}
     for run in runs:
-        of_scenario = together.setdefault(run.scenario, {})
-        if (known := of_scenario.get(run.implementation)) is None:
-            of_scenario[run.implementation] = deepcopy(run)
-        else:
-            known.figures.add(run.figures)
+        names = run.scenario, run.implementation
+        summed = Run(run.scenario, *names, {}, Figures(runs=0), [])
+        together.setdefault(run.scenario, {}).setdefault(run.implementation, summed)
+        together[run.scenario][run.implementation].figures.add(run.figures)
     return [each[name] for each in together.values() for name in sorted(each)]
 
 
