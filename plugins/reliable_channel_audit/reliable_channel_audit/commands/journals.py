@@ -119,11 +119,11 @@ def journals(
         _live(paths, report or REPORT, limits, listen, options, as_json=as_json)
     elif message is not None:
         _explain(paths, message, as_json=as_json)
-    elif report is None:
-        if (master, remote, conf, partitions, dag) != (None, None, None, None, False):
-            raise typer.BadParameter(
-                "a flag of reports needs `--out`, the directory of the report", param_hint="--out"
-            )
+    elif report is None and (master or remote or conf or partitions or dag):
+        raise typer.BadParameter(
+            "a flag of reports needs `--out`, the directory of the report", param_hint="--out"
+        )
+    elif report is None or not journal_files(paths, may_be_none=True):
         with Status("reading", console=err):
             found = check(paths, settle_ms=settle_ms)
             group = group_of(journal_files(paths)).participants if found.findings else []
@@ -134,8 +134,6 @@ def journals(
             from ..session import session
 
             spark = session(master, remote=remote, settings=settings(conf))
-        if not journal_files(paths, may_be_none=True):
-            conclude(check(paths), [], "", as_json=as_json, report=None)
         _, judged, shown = judged_tables(
             paths, report / "facts", settle_ms, is_report=True, spark=spark, partitions=partitions
         )
