@@ -9,7 +9,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from ..engine.backoff import Backoff
-from ..engine.outbox import CONCURRENCY, FRESH_NS, OF_APPLICATION, Item
+from ..engine.outbox import CONCURRENCY, FRESH_NS, Item
 from ..sds.events import OutgoingKind
 from ..transport.base import Envelope, TransportError
 from .budget_file import BudgetFile
@@ -38,7 +38,6 @@ class Publisher:
         self._wall_ns = wall_ns
         self._budget_file = budget_file
         self._running = 1
-        self._awaited: set[Item] = set()
         self._attempted: WeakKeyDictionary[Item, Envelope] = WeakKeyDictionary()
 
     async def run(self, tasks: TaskGroup) -> None:
@@ -78,8 +77,7 @@ class Publisher:
                 if (journal := driver.journal) is not None:
                     outgoing = item.outgoing
                     journal.went(outgoing.data, published, outgoing.kind.value, driver.now_ms())
-                driver.dispatched(item, published.message_hash, published.timestamp_ns)
-                self._awaited.discard(item)
+                driver.turn(engine.dispatched, item, published.message_hash, published.timestamp_ns)
 
     def _next(self) -> Item | None:
         """The next message, or None if no message may go out now."""
@@ -91,19 +89,7 @@ class Publisher:
             return None
         if engine.has_news:
             driver.finish()
-        if item.outgoing.kind in OF_APPLICATION:
-            self._awaited.add(item)
         return item
-
-    @property
-    def is_awaited(self) -> bool:
-        """True if a message of the application is being sent to the node."""
-        return bool(self._awaited)
-
-    def _leave_hand(self, item: Item) -> None:
-        """Note that the transport has answered."""
-        self._awaited.discard(item)
-        self._driver.drained.notify()
 
     def _wake_another(self, tasks: TaskGroup) -> None:
         """See that there is a task for what waits, or comes meanwhile."""
@@ -137,8 +123,7 @@ class Publisher:
 
     def _refuse(self, item: Item, reason: str) -> None:
         self._engine.outbox.done(item)
-        self._driver.refused(item.outgoing, reason)
-        self._leave_hand(item)
+        self._driver.turn(self._engine.refused, item.outgoing, reason)
 
     def _keep(self, item: Item, envelope: Envelope | None, tasks: TaskGroup) -> None:
         """See that a message that the node did not take goes again, where it is to."""
@@ -146,7 +131,8 @@ class Publisher:
             if envelope is not None and item.outgoing.kind is not OutgoingKind.SYNC:
                 self._attempted[item] = envelope
             self._wake_another(tasks)
-        self._leave_hand(item)
+        else:
+            self._driver.drained.notify()
 
     async def _envelope(self, item: Item) -> Envelope:
         attempted = self._attempted.pop(item, None) if self._attempted else None
