@@ -45,15 +45,20 @@ class Publisher:
         driver, engine, to_send = self._driver, self._engine, self._driver.to_send
         backoff: Backoff | None = None
         while True:
-            if (item := self._next()) is None:
+            item = engine.take(driver.now_ns() // 1_000_000) if engine.outbox.queued else None
+            if item is None:
+                if driver.drained.waiting:
+                    driver.drained.notify()
                 await to_send.wait(None if engine.limit is None else self._epoch_left_s())
                 continue
-            if engine.limit is not None:
-                await self._save_budget(item)
-            if engine.outbox.queued or not to_send.waiting:
-                self._wake_another(tasks)
+            if engine.has_news:
+                driver.finish()
             envelope: Envelope | None = None
             try:
+                if engine.limit is not None:
+                    await self._save_budget()
+                if engine.outbox.queued or not to_send.waiting:
+                    self._wake_another(tasks)
                 envelope = await self._envelope(item)
                 published = await self._transport.publish(envelope) or envelope
             except StageError as error:
@@ -63,12 +68,12 @@ class Publisher:
                     self._refuse(item, str(error))
                     continue
                 self._health.failed("send", str(error))
-                self._engine.counters.publish_failures += 1
+                engine.counters.publish_failures += 1
                 self._keep(item, envelope, tasks)
                 backoff = backoff or self._wiring.backoff()
                 await anyio.sleep(backoff.next_s())
             except BaseException:
-                self._engine.outbox.put_back(item)  # cancelled: it may not have gone out
+                engine.outbox.put_back(item)  # cancelled: it may not have gone out
                 raise
             else:
                 backoff = None
@@ -78,18 +83,6 @@ class Publisher:
                     outgoing = item.outgoing
                     journal.went(outgoing.data, published, outgoing.kind.value, driver.now_ms())
                 driver.turn(engine.dispatched, item, published.message_hash, published.timestamp_ns)
-
-    def _next(self) -> Item | None:
-        """The next message, or None if no message may go out now."""
-        driver, engine = self._driver, self._engine
-        item = engine.take(driver.now_ns() // 1_000_000) if engine.outbox.queued else None
-        if item is None:
-            if driver.drained.waiting:
-                driver.drained.notify()
-            return None
-        if engine.has_news:
-            driver.finish()
-        return item
 
     def _wake_another(self, tasks: TaskGroup) -> None:
         """See that there is a task for what waits, or comes meanwhile."""
@@ -108,18 +101,14 @@ class Publisher:
         self._driver.finish()
         return max(0, goes_at_ms - now_ms) / 1000
 
-    async def _save_budget(self, item: Item) -> None:
+    async def _save_budget(self) -> None:
         """See that what is spent outlives the process before the message goes."""
         assert self._engine.limit is not None
-        try:
-            if self._budget_file is not None:
-                self._budget_file.save(self._engine.limit.spent(self._driver.now_ms()))
-            if self._wiring.writer is not None:
-                self._driver.finish()
-                await self._wiring.writer.written()
-        except BaseException:
-            self._engine.outbox.put_back(item)
-            raise
+        if self._budget_file is not None:
+            self._budget_file.save(self._engine.limit.spent(self._driver.now_ms()))
+        if self._wiring.writer is not None:
+            self._driver.finish()
+            await self._wiring.writer.written()
 
     def _refuse(self, item: Item, reason: str) -> None:
         self._engine.outbox.done(item)
