@@ -5,19 +5,17 @@ simulation each define how to show events, wake tasks and keep time.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar, TypeVarTuple
 
 from ..events import AnyEvent
-from ..sds.events import Outgoing
 from .engine import Engine
 from .logged import Logged
-from .outbox import Item
 from .requests import Accepted
 from .steps import Step, Wake
 from .sync_core import Arrival
-from .translation import EncryptedDelivery
 
+Ts = TypeVarTuple("Ts")
 M = TypeVar("M")
 """Type of a received transport message."""
 TOLERANCE_NS = 1_000_000_000
@@ -117,11 +115,6 @@ class Driver(ABC, Generic[M]):
             for wake in step.wakes:
                 self.wakes[wake]()
 
-    def emit(self, event: AnyEvent) -> None:
-        """Emit an event of the owner, after events that wait for the state to be written."""
-        now_ms = self.now_ms()
-        self.end(self.engine.emit(event, now_ms), now_ms)
-
     # -- from the transport and from Store ---------------------------------------------------------
 
     def received(
@@ -148,43 +141,13 @@ class Driver(ABC, Generic[M]):
         self.end(step, now_ms)
         return arrival
 
-    def decrypted(self, delivery: EncryptedDelivery, content: bytes) -> None:
-        """Add the decrypted content of a delivered message."""
-        now_ms = self.now_ms()
-        self.end(self.engine.decrypted(delivery, content, now_ms), now_ms)
-
-    def undecryptable(self, delivery: EncryptedDelivery, reason: str) -> None:
-        """Note that the content of a delivered message cannot be decrypted."""
-        now_ms = self.now_ms()
-        self.end(self.engine.undecryptable(delivery, reason, now_ms), now_ms)
-
-    def in_store(self, message_hashes: Iterable[bytes]) -> None:
-        """Note that Store has the messages with these hashes."""
-        now_ms = self.now_ms()
-        self.end(self.engine.in_store(message_hashes, now_ms), now_ms)
-
-    def store_checked(self, reached_ns: int) -> None:
-        """Note that a confirmation query covered messages stamped up to `reached_ns`."""
-        now_ms = self.now_ms()
-        self.end(self.engine.store_checked(reached_ns, now_ms), now_ms)
-
-    # -- to the transport --------------------------------------------------------------------------
-
-    def dispatched(self, item: Item, message_hash: bytes, timestamp_ns: int) -> None:
-        """Note that the transport accepted an own message."""
-        now_ms = self.now_ns() // 1_000_000
-        self.end(self.engine.dispatched(item, message_hash, timestamp_ns, now_ms), now_ms)
-
-    def refused(self, outgoing: Outgoing, reason: str) -> None:
-        """Note that an own message will never be sent."""
-        now_ms = self.now_ms()
-        self.end(self.engine.refused(outgoing, reason, now_ms), now_ms)
-
     # -- turns -------------------------------------------------------------------------------------
 
-    def on_deadline(self, now_ms: int) -> None:
-        """Do all work that is due by time."""
-        self.end(self.engine.on_deadline(now_ms), now_ms)
+    def turn(self, method: Callable[[*Ts, int], Step], *arguments: *Ts) -> None:
+        """Call an input method of the engine with the arguments and the time (ms), and end the
+        step."""
+        now_ms = self.now_ns() // 1_000_000
+        self.end(method(*arguments, now_ms), now_ms)
 
     def finish(self) -> None:
         """End a step that had no input, for example after messages were taken or Store was

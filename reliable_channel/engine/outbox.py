@@ -151,6 +151,12 @@ class Outbox:
         """Number of taken messages of which the transport has not answered."""
         return len(self._in_hand)
 
+    @property
+    def is_drained(self) -> bool:
+        """True if no message waits, and the transport has answered of the application's."""
+        in_hand = self._in_hand.values()
+        return not self.queued and all(i.outgoing.kind not in OF_APPLICATION for i in in_hand)
+
     def put_back(self, item: Item) -> bool:
         """Put back a message that the transport did not accept. Return False if a newer message
         took its place, or if the message was cancelled."""

@@ -112,7 +112,7 @@ class RealTimeDriver(driver.Driver[Received]):
             self.rings_at_ms = self.engine.agenda.next_ms
             wait_ns = self._rings_in_ns()
             if wait_ns is not None and wait_ns <= 0:
-                self.on_deadline(self.now_ms())
+                self.turn(self.engine.on_deadline)
                 await anyio.lowlevel.checkpoint()
             # A deadline that was put off rings all the same: each message puts off some.
             while wait_ns is None or wait_ns > 0:

@@ -9,7 +9,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from ..engine.backoff import Backoff
-from ..engine.outbox import CONCURRENCY, FRESH_NS, OF_APPLICATION, Item
+from ..engine.outbox import CONCURRENCY, FRESH_NS, Item
 from ..sds.events import OutgoingKind
 from ..transport.base import Envelope, TransportError
 from .budget_file import BudgetFile
@@ -38,7 +38,6 @@ class Publisher:
         self._wall_ns = wall_ns
         self._budget_file = budget_file
         self._running = 1
-        self._awaited: set[Item] = set()
         self._attempted: WeakKeyDictionary[Item, Envelope] = WeakKeyDictionary()
 
     async def run(self, tasks: TaskGroup) -> None:
@@ -46,15 +45,20 @@ class Publisher:
         driver, engine, to_send = self._driver, self._engine, self._driver.to_send
         backoff: Backoff | None = None
         while True:
-            if (item := self._next()) is None:
+            item = engine.take(driver.now_ns() // 1_000_000) if engine.outbox.queued else None
+            if item is None:
+                if driver.drained.waiting:
+                    driver.drained.notify()
                 await to_send.wait(None if engine.limit is None else self._epoch_left_s())
                 continue
-            if engine.limit is not None:
-                await self._save_budget(item)
-            if engine.outbox.queued or not to_send.waiting:
-                self._wake_another(tasks)
+            if engine.has_news:
+                driver.finish()
             envelope: Envelope | None = None
             try:
+                if engine.limit is not None:
+                    await self._save_budget()
+                if engine.outbox.queued or not to_send.waiting:
+                    self._wake_another(tasks)
                 envelope = await self._envelope(item)
                 published = await self._transport.publish(envelope) or envelope
             except StageError as error:
@@ -64,12 +68,12 @@ class Publisher:
                     self._refuse(item, str(error))
                     continue
                 self._health.failed("send", str(error))
-                self._engine.counters.publish_failures += 1
+                engine.counters.publish_failures += 1
                 self._keep(item, envelope, tasks)
                 backoff = backoff or self._wiring.backoff()
                 await anyio.sleep(backoff.next_s())
             except BaseException:
-                self._engine.outbox.put_back(item)  # cancelled: it may not have gone out
+                engine.outbox.put_back(item)  # cancelled: it may not have gone out
                 raise
             else:
                 backoff = None
@@ -78,32 +82,7 @@ class Publisher:
                 if (journal := driver.journal) is not None:
                     outgoing = item.outgoing
                     journal.went(outgoing.data, published, outgoing.kind.value, driver.now_ms())
-                driver.dispatched(item, published.message_hash, published.timestamp_ns)
-                self._awaited.discard(item)
-
-    def _next(self) -> Item | None:
-        """The next message, or None if no message may go out now."""
-        driver, engine = self._driver, self._engine
-        item = engine.take(driver.now_ns() // 1_000_000) if engine.outbox.queued else None
-        if item is None:
-            if driver.drained.waiting:
-                driver.drained.notify()
-            return None
-        if engine.has_news:
-            driver.finish()
-        if item.outgoing.kind in OF_APPLICATION:
-            self._awaited.add(item)
-        return item
-
-    @property
-    def is_awaited(self) -> bool:
-        """True if a message of the application is being sent to the node."""
-        return bool(self._awaited)
-
-    def _leave_hand(self, item: Item) -> None:
-        """Note that the transport has answered."""
-        self._awaited.discard(item)
-        self._driver.drained.notify()
+                driver.turn(engine.dispatched, item, published.message_hash, published.timestamp_ns)
 
     def _wake_another(self, tasks: TaskGroup) -> None:
         """See that there is a task for what waits, or comes meanwhile."""
@@ -122,23 +101,18 @@ class Publisher:
         self._driver.finish()
         return max(0, goes_at_ms - now_ms) / 1000
 
-    async def _save_budget(self, item: Item) -> None:
+    async def _save_budget(self) -> None:
         """See that what is spent outlives the process before the message goes."""
         assert self._engine.limit is not None
-        try:
-            if self._budget_file is not None:
-                self._budget_file.save(self._engine.limit.spent(self._driver.now_ms()))
-            if self._wiring.writer is not None:
-                self._driver.finish()
-                await self._wiring.writer.written()
-        except BaseException:
-            self._engine.outbox.put_back(item)
-            raise
+        if self._budget_file is not None:
+            self._budget_file.save(self._engine.limit.spent(self._driver.now_ms()))
+        if self._wiring.writer is not None:
+            self._driver.finish()
+            await self._wiring.writer.written()
 
     def _refuse(self, item: Item, reason: str) -> None:
         self._engine.outbox.done(item)
-        self._driver.refused(item.outgoing, reason)
-        self._leave_hand(item)
+        self._driver.turn(self._engine.refused, item.outgoing, reason)
 
     def _keep(self, item: Item, envelope: Envelope | None, tasks: TaskGroup) -> None:
         """See that a message that the node did not take goes again, where it is to."""
@@ -146,7 +120,8 @@ class Publisher:
             if envelope is not None and item.outgoing.kind is not OutgoingKind.SYNC:
                 self._attempted[item] = envelope
             self._wake_another(tasks)
-        self._leave_hand(item)
+        else:
+            self._driver.drained.notify()
 
     async def _envelope(self, item: Item) -> Envelope:
         attempted = self._attempted.pop(item, None) if self._attempted else None

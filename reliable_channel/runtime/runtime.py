@@ -128,7 +128,7 @@ class Runtime:
         self._writer = writer = None if state is None else StateWriter(driver, state)
         self._health = health = Health(
             driver.now_ms,
-            driver.emit,
+            lambda event: driver.turn(self.engine.emit, event),
             ("send", "receive", "store") if self._asks_store else ("send", "receive"),
             content_topic=setup.content_topic,
             enough_nodes=options.redundancy,
@@ -209,7 +209,7 @@ class Runtime:
         are sent meanwhile."""
         outbox = self.engine.outbox
         outbox.close()
-        while len(outbox) > outbox.in_hand or self._publisher.is_awaited:
+        while not outbox.is_drained:
             await self._driver.drained.wait()
 
     @property
@@ -232,7 +232,7 @@ class Runtime:
         if self._state is None:
             for outgoing in self.engine.outbox.undispatched():
                 reason = "the channel was closed before the transport took it"
-                self._driver.refused(outgoing, reason)
+                self._driver.turn(self.engine.refused, outgoing, reason)
         if self._journal is not None:
             self._journal.closed(self._driver.now_ms())
         self._log.closed()

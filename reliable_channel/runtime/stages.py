@@ -168,10 +168,10 @@ class ContentStages:
             try:
                 content = await self._decrypted(to_decrypt.event.content)
             except NotForUs as error:
-                driver.undecryptable(to_decrypt, str(error))
+                driver.turn(engine.undecryptable, to_decrypt, str(error))
                 tried(to_decrypt.event.message_id, False)
             else:
-                driver.decrypted(to_decrypt, content)
+                driver.turn(engine.decrypted, to_decrypt, content)
                 tried(to_decrypt.event.message_id, True)
             engine.to_decrypt.popleft()
 

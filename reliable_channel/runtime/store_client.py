@@ -95,14 +95,14 @@ class StoreClient:
         pages = self._transport.by_time(start_ms * 1_000_000, (now_ms + SKEW_MS) * 1_000_000)
         async with aclosing(pages):
             async for page in pages:
-                self._driver.in_store(received.message_hash for received in page)
+                self._driver.turn(engine.in_store, [received.message_hash for received in page])
                 others += [each for each in page if not engine.is_known(each.message_hash)]
                 looked_at += len(page)
                 if looked_at >= LOOK_LIMIT:
                     reached_ns = page[-1].timestamp_ns
                     break
         self._health.succeeded("store")
-        self._driver.store_checked(reached_ns)
+        self._driver.turn(engine.store_checked, reached_ns)
         return others
 
     async def _take_missed(self, others: list[Received]) -> None:

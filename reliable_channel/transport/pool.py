@@ -87,8 +87,9 @@ class PoolTransport(BaseTransport):
             for number, transport in enumerate(transports)
         ]
         nth = [names[: number + 1].count(name) for number, name in enumerate(names)]
+        self._changed = Notifier()
         self._nodes = [  # addresses that differ in their tokens alone are numbered
-            Node(f"{name} ({n})" if n > 1 else name, transport, self._notify)
+            Node(f"{name} ({n})" if n > 1 else name, transport, self._changed.notify)
             for name, n, transport in zip(names, nth, transports, strict=True)
         ]
         self.envelope: Final = transports[0].envelope
@@ -103,7 +104,6 @@ class PoolTransport(BaseTransport):
         self._gaps: list[_Gap] = []
         self._exit: AsyncExitStack | None = None
         self._tried = Notifier()
-        self._changed = Notifier()
         self._arrived: deque[Batch | TransportError] = deque()
         self._came = Notifier()
         self._fetched = Notifier()
@@ -297,9 +297,6 @@ class PoolTransport(BaseTransport):
     async def nodes_changed(self) -> None:
         """Wait until the state of a node changes."""
         await self._changed.wait()
-
-    def _notify(self) -> None:
-        self._changed.notify()
 
     async def _listen(self, node: Node) -> None:
         """Open one node's transport, read it until the end is requested, and close it.

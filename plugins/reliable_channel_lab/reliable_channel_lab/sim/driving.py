@@ -199,4 +199,4 @@ class SimulatedDriver(driver.Driver[Packet], Generic[C]):
         self.rings_at_ms = None
         if not self.node.is_away:
             self.engine.listened(now_ms)
-        self.on_deadline(now_ms)
+        self.turn(self.engine.on_deadline)

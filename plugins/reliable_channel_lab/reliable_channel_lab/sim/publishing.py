@@ -78,7 +78,7 @@ class Publisher:
         if driver.journal is not None:
             driver.journal.went(item.outgoing, sent, driver.now_ms())
         self._in_hand = None
-        driver.dispatched(item, sent.message_hash, stamp_ns)
+        driver.turn(driver.engine.dispatched, item, sent.message_hash, stamp_ns)
         self._next()
 
     def _failed(self, item: Item) -> None:

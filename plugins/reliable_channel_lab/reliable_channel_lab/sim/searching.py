@@ -72,9 +72,9 @@ class Searcher:
             answer = self._answer(query)
         except StoreAwayError:
             return
-        driver.in_store(stored.message_hash for stored in answer)
+        driver.turn(driver.engine.in_store, [stored.message_hash for stored in answer])
         others = [each for each in answer if not engine.is_known(each.message_hash)]
-        driver.store_checked(now_ms * 1_000_000)
+        driver.turn(driver.engine.store_checked, now_ms * 1_000_000)
         if others:
             yield GRACE_MS
         for other in others:
