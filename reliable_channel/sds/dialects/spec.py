@@ -11,11 +11,27 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
-from ..log.root import FINGERPRINT_BYTES, ListedIds, LogRoot, Reconciling
-from ..message import HistoryEntry, LazyHistory, Message
+from ..message import (
+    FINGERPRINT_BYTES,
+    HistoryEntry,
+    LazyHistory,
+    ListedIds,
+    LogRoot,
+    Message,
+    Reconciling,
+)
 from . import sds_pb2
-from .codec import MAX_MESSAGE_BYTES, CodecError, KnownEntries, check_counts, check_ids
-from .fields import VARINTS, field_2_is_varint, first_field, varint
+from .codec import (
+    MAX_MESSAGE_BYTES,
+    VARINTS,
+    CodecError,
+    KnownEntries,
+    check_counts,
+    check_ids,
+    field_2_is_varint,
+    first_field,
+    varint,
+)
 
 _MESSAGE_ID: Final = attrgetter("message_id")
 _CAUSAL_ENTRY_TAG: Final = b"\x5a"  # field 11, and so on
