@@ -8,16 +8,13 @@ A draft has 20 kB by default, nearly all of which also is in the previous draft.
 loses entries at its start and gets new entries at its end. The difference has about 500 bytes.
 
 A difference is a sequence of pieces. A piece `=` has a length and new bytes. A piece `@` has start
-and length of a part of the base. A piece `^` also has the number, places and values of changed
-bytes. Only the saved states of earlier versions contain `^`, for bloom filters. Numbers in a piece
-have 4 bytes.
+and length of a part of the base. Numbers in a piece have 4 bytes.
 """
 
 import struct
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from operator import attrgetter
-from struct import error as StructError
 from typing import Final, NamedTuple, SupportsBytes
 
 from ..changes import NO_RECORDER, DamagedRow, Recorder, Row, typed_table
@@ -27,8 +24,6 @@ _ONE: Final = struct.Struct(">I")
 _TWO: Final = struct.Struct(">II")
 _ANCHOR_BYTES: Final = 64
 """Bytes that a piece is looked for by: shorter than an entry of a causal history."""
-
-
 MAX_GROUP: Final = 64
 """Maximum number of messages in a group, whose first message has 20 kB by default."""
 SMALL_BYTES: Final = 2_048
@@ -63,36 +58,18 @@ def difference(base: Assembled, message: Assembled) -> bytes | None:
 
 def restored(base: bytes, difference: bytes) -> bytes:
     """Return the message that the base and the difference give."""
-    pieces: list[bytes | bytearray] = []
-    at = 0
+    pieces, at = list[bytes](), 0
     while at < len(difference):
-        kind = difference[at : at + 1]
-        if kind == b"=":
+        if difference[at : at + 1] == b"=":
             (length,) = _ONE.unpack_from(difference, at + 1)
             at += 1 + _ONE.size
             pieces.append(difference[at : at + length])
             at += length
-            continue
-        start, length = _TWO.unpack_from(difference, at + 1)
-        at += 1 + _TWO.size
-        if kind == b"@":
-            pieces.append(base[start : start + length])
         else:
-            piece = bytearray(base[start : start + length])
-            at = _change(piece, difference, at)
-            pieces.append(piece)
+            start, length = _TWO.unpack_from(difference, at + 1)
+            at += 1 + _TWO.size
+            pieces.append(base[start : start + length])
     return b"".join(pieces)
-
-
-def _change(piece: bytearray, difference: bytes, at: int) -> int:
-    """Change the bytes of a piece that the difference has from a place on; return where they
-    end."""
-    count = int.from_bytes(difference[at : at + _ONE.size])
-    places = struct.unpack_from(f">{count}I", difference, at + _ONE.size)
-    values = at + _ONE.size * (count + 1)
-    for place, value in zip(places, difference[values : values + count], strict=True):
-        piece[place] = value
-    return values + count
 
 
 def _common(one: bytes, other: bytes) -> int:
@@ -192,7 +169,7 @@ class KeptMessages:
                 base_id, group = by_number[base]
                 try:
                     data = restored(messages[base_id], data)
-                except StructError as error:
+                except struct.error as error:
                     raise DamagedRow(
                         f"the stored difference of message {message_id!r} is damaged: {error}"
                     ) from error

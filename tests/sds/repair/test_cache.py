@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping
 from random import Random
 
@@ -79,13 +78,6 @@ def test_a_difference_has_what_is_new_and_little_beside(shared: int) -> None:
     found = difference(one, two)
     assert found is not None and len(found) < 3_000 - shared + 100
     assert restored(one.data, found) == two.data
-
-
-def test_a_difference_of_an_earlier_version_is_read() -> None:
-    """Its last piece is a bloom filter with some bytes changed."""
-    filter_piece = b"^" + struct.pack(">3I", 7, 6, 2) + struct.pack(">2I", 0, 5) + b"AZ"
-    found = b"=" + struct.pack(">I", 3) + b"new" + b"@" + struct.pack(">2I", 0, 7) + filter_piece
-    assert restored(b"historyfilter", found) == b"newhistoryAilteZ"
 
 
 HISTORY = Random(1).randbytes(4_000)
