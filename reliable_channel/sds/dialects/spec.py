@@ -72,10 +72,13 @@ class SpecCodec:
             CodecError: not protobuf, text that is not UTF-8, neither Lamport timestamp nor content,
                 or a field beyond its limit.
         """
-        _check_length(data)
         known_ids: Sequence[str] = ()
         rest, words = data, None
-        if known is not None and (place := first_field(data, _CAUSAL_ENTRY_TAG[0])) is not None:
+        if (
+            known is not None
+            and len(data) <= MAX_MESSAGE_BYTES  # `parse` refuses a longer one
+            and (place := first_field(data, _CAUSAL_ENTRY_TAG[0])) is not None
+        ):
             known_ids, end = known.common(data, *place)
             words, end = _filter_at(data, end)
             rest = data[: place[0]] + data[end:]
@@ -109,7 +112,11 @@ class SpecCodec:
         Raises:
             CodecError: as `decode`.
         """
-        _check_length(data)
+        if len(data) > MAX_MESSAGE_BYTES:
+            raise CodecError(
+                f"the message has {len(data)} bytes; the spec dialect decodes at most "
+                f"{MAX_MESSAGE_BYTES}"
+            )
         try:
             raw = sds_pb2.Message.FromString(data)
         except DecodeError as error:
@@ -165,14 +172,6 @@ class SpecCodec:
         if message.log_root or message.reconciling or message.signature is not None:
             pieces.append(_extensions(message))
         return b"".join(pieces)
-
-
-def _check_length(data: bytes) -> None:
-    if len(data) > MAX_MESSAGE_BYTES:
-        raise CodecError(
-            f"the message has {len(data)} bytes; the spec dialect decodes at most "
-            f"{MAX_MESSAGE_BYTES}"
-        )
 
 
 def _filter_at(data: bytes, at: int) -> tuple[bytes | None, int]:
