@@ -1,5 +1,5 @@
-"""Signatures that prove the sender of a message. A signature of `sender_id` is in a field of the
-message that other peers skip.
+"""Signatures that prove the sender of a message. A signature of `sender_id` is in the last field
+of the message, which other peers skip.
 
 The signature covers the whole wire message, from its ids to its content. The signed bytes are the
 sent bytes, so no canonical form is needed. A message that another participant broadcasts again

@@ -2,9 +2,16 @@
 
 This codec hides the differences of nim-sds. Lamport timestamps are seconds on the wire and
 milliseconds in a `Message`. Message id, Lamport timestamp, channel id and content are required, and
-written even if empty. An empty field counts as absent, so a sync message has empty content. Ids may
-be any bytes. nim-sds has no ephemeral messages. Fields of number 0, which protobuf forbids, are
-skipped.
+written even if empty. An empty field counts as absent, so a sync message has empty content.
+nim-sds has no ephemeral messages. Fields of number 0, which protobuf forbids, are skipped.
+
+nim-sds accepts any bytes as an id. In this package an id is text, for the log, the journals and the
+`spec` dialect. A byte that is not UTF-8 becomes a private-use character, and is encoded as that
+byte again.
+
+A bloom filter of nim-sds is a protobuf message that contains the size of the filter. Bits have the
+same places as in js-waku, but in little-endian words, and use another hash. nim-sds makes a larger
+filter when the first filter is full, so a reader takes the size from the filter.
 """
 
 from collections.abc import Iterable
@@ -18,6 +25,26 @@ from . import nim_sds_pb2
 from .codec import VARINTS, CodecError, check_counts, check_ids, field_2_is_varint, parsed
 from .farmhash import fingerprint64
 
+if TYPE_CHECKING:
+    from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
+
+MAX_CONTENT_BYTES: Final = 1024 * 1024
+"""Maximum content length of a sent message in nim-sds (bytes). nim-sds limits only sent content."""
+MAX_NIM_MESSAGE_BYTES: Final = 2 * MAX_CONTENT_BYTES
+"""Maximum length of a message (bytes), which covers the largest content and all other fields. A
+longer message is refused without decoding."""
+MAX_LAMPORT_S: Final = 2**63 - 1
+"""Maximum timestamp, because nim-sds reads a signed number. A larger timestamp ends the process of
+every peer."""
+_REQUIRED: Final = ("message_id", "lamport_timestamp", "channel_id", "content")
+_ENTRIES: Final = (
+    nim_sds_pb2.Message.CAUSAL_HISTORY_FIELD_NUMBER,
+    nim_sds_pb2.Message.REPAIR_REQUEST_FIELD_NUMBER,
+)
+_WORDS_TAG: Final = bytes([nim_sds_pb2.BloomFilter.WORDS_FIELD_NUMBER << 3 | 2])
+MAX_HASH_COUNT: Final = 64
+"""Maximum number of hashes of a filter. An error rate of 10^-12 needs 40 hashes, and more hashes
+only cost time."""
 _ESCAPES: Final = 0x10FE00
 """Byte `b` stands as U+10FE00 + b, in the last private-use plane."""
 _SURROGATES: Final = 0xDC00
@@ -62,12 +89,6 @@ def magnitude(number: int) -> int:
     """Return the absolute value as Nim computes it, without overflow checks. The lowest 64-bit
     number stays negative."""
     return number if number == -(1 << 63) else abs(number)
-
-
-_WORDS_TAG: Final = bytes([nim_sds_pb2.BloomFilter.WORDS_FIELD_NUMBER << 3 | 2])
-MAX_HASH_COUNT: Final = 64
-"""Maximum number of hashes of a filter. An error rate of 10^-12 needs 40 hashes, and more hashes
-only cost time."""
 
 
 class NimBloomForm:
@@ -118,25 +139,6 @@ class NimBloomForm:
 
 
 NIM_BLOOM: Final[BloomForm] = NimBloomForm()
-
-
-if TYPE_CHECKING:
-    from google.protobuf.internal.containers import RepeatedCompositeFieldContainer
-
-MAX_CONTENT_BYTES: Final = 1024 * 1024
-"""Maximum content length of a sent message in nim-sds (bytes). nim-sds limits only sent content."""
-MAX_NIM_MESSAGE_BYTES: Final = 2 * MAX_CONTENT_BYTES
-"""Maximum length of a message (bytes), which covers the largest content and all other fields. A
-longer message is refused without decoding."""
-MAX_LAMPORT_S: Final = 2**63 - 1
-"""Maximum timestamp, because nim-sds reads a signed number. A larger timestamp ends the process of
-every peer."""
-
-_REQUIRED: Final = ("message_id", "lamport_timestamp", "channel_id", "content")
-_ENTRIES: Final = (
-    nim_sds_pb2.Message.CAUSAL_HISTORY_FIELD_NUMBER,
-    nim_sds_pb2.Message.REPAIR_REQUEST_FIELD_NUMBER,
-)
 
 
 class NimCodec:
