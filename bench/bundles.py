@@ -21,8 +21,7 @@ from bench.memory import resident_bytes
 from reliable_channel import ReliableChannel
 from reliable_channel.events import MessageReceived
 from reliable_channel.sds.dialects import SpecCodec, sds_pb2
-from reliable_channel.sds.log.root import Reconciling
-from reliable_channel.sds.message import HistoryEntry, Message
+from reliable_channel.sds.message import HistoryEntry, Message, Reconciling
 from reliable_channel.transport import MemoryNetwork
 
 BYTES_PER_S: Final = 10_000

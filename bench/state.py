@@ -29,7 +29,7 @@ from bench.workload import CHANNEL_ID, channel_time_ms, message_id, retrieval_hi
 from reliable_channel.engine.archive_overlay import ArchiveOverlay
 from reliable_channel.sds import CoreLimits, SdsOptions, SdsProtocol
 from reliable_channel.sds.changes import Recorder
-from reliable_channel.sds.log.entry import LogEntry
+from reliable_channel.sds.message import LogEntry
 from reliable_channel.state import Identity, SqliteStateStore
 
 SIZES: Final = (10_000, 10_000_000)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .hub import ChannelHub
     from .options import ChannelOptions
     from .runtime import EventReader, Follower, SyncStatus
-    from .sds.log.entry import LogEntry
+    from .sds.message import LogEntry
 
 _HOME_OF: Final = {
     "BlockingReliableChannel": "blocking",
@@ -44,7 +44,7 @@ _HOME_OF: Final = {
     "EventReader": "runtime",
     "Explanation": "explanation",
     "Follower": "runtime",
-    "LogEntry": "sds.log.entry",
+    "LogEntry": "sds.message",
     "MessageAcknowledged": "events",
     "MessageLost": "events",
     "MessageReceived": "events",

@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import Any, Final
 
 from ._terminal_text import printable
-from .sds.log.entry import LogEntry
+from .sds.message import LogEntry
 
 __all__ = ["Log", "event_html", "table"]
 

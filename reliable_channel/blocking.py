@@ -34,7 +34,7 @@ from .explanation import Explanation
 from .health import ChannelHealth
 from .options import ChannelOptions, OptionValues, PresetName
 from .runtime import Follower, SyncStatus
-from .sds.log.entry import LogEntry
+from .sds.message import LogEntry
 from .state import StateStore
 from .transport import Transport
 

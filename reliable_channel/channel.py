@@ -59,7 +59,7 @@ from .runtime import (
     content_chain,
     open_state,
 )
-from .sds.log.entry import LogEntry
+from .sds.message import LogEntry
 from .sds.profile import PROFILES
 from .state import Identity, StateStore
 from .transport.addresses import checked_addresses, default_content_topic

@@ -9,7 +9,7 @@ import pytest
 from reliable_channel import MessageReceived, ReliableChannel
 from reliable_channel._message_log import MAX_TEXT, SHOWN_ENTRIES, Log, table
 from reliable_channel.events import AnyEvent
-from reliable_channel.sds.log.entry import LogEntry
+from reliable_channel.sds.message import LogEntry
 
 pytestmark = pytest.mark.anyio
 

@@ -14,7 +14,7 @@ from typing import Final, NoReturn
 import anyio
 from anyio.abc import TaskGroup, TaskStatus
 
-from reliable_channel.sds.recent_set import RecentSet
+from reliable_channel.sds.ids import RecentSet
 from waku import StoreQuery, WakuClient, WakuMessage, message_hash, pubsub_topic_for
 from waku.errors import InvalidTopic, NotSubscribed
 from waku.node import EmbeddedNode, PublishRefused, ServiceRefused

@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 
 from ..sds.changes import Changes, Tables
 from ..sds.log.archive import LogArchive
-from ..sds.log.entry import LogEntry
+from ..sds.message import LogEntry
 
 
 @dataclass(frozen=True, slots=True)

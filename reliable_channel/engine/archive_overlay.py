@@ -7,7 +7,7 @@ from heapq import merge
 from .._contracts.state_store import Archive
 from ..errors import StateError
 from ..sds.changes import Changes, LogKey, LogRow
-from ..sds.log.entry import LogEntry
+from ..sds.message import LogEntry
 
 
 class ArchiveOverlay:

@@ -25,7 +25,7 @@ from ..explanation import Explanation
 from ..options import ChannelOptions
 from ..sds.changes import CHANNEL, NO_RECORDER, Changes, Recorder, Tables, Value
 from ..sds.events import Outgoing, OutgoingKind, RepairRequested
-from ..sds.recent_set import RecentSet
+from ..sds.ids import RecentSet
 from ..sds.statistics import SdsStatistics
 from .archive_overlay import ArchiveOverlay
 from .backoff import Backoff

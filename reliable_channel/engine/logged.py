@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from ..events import MessageReceived
-from ..sds.log.entry import LogEntry
+from ..sds.message import LogEntry
 
 
 @dataclass(frozen=True, slots=True)

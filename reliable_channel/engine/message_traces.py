@@ -21,7 +21,7 @@ from ..sds.events import (
     RepairRequestReceived,
 )
 from ..sds.ids import js_waku_id, reliable_channel_id
-from ..sds.log.entry import LogEntry
+from ..sds.message import LogEntry
 
 MAX_EXPLAINED: Final = 1_000
 """Maximum number of traced messages that arrived, and of traced messages that are missing or own.

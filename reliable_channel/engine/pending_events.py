@@ -21,8 +21,8 @@ from ..events import (
     SendFailed,
 )
 from ..sds.changes import DamagedRow, Recorder, Row, typed_table
-from ..sds.log.entry import LogEntry
 from ..sds.log.log import MessageLog
+from ..sds.message import LogEntry
 
 
 class _PendingRow(NamedTuple):

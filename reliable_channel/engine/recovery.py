@@ -24,11 +24,10 @@ from .._contracts.repair_policies import (
     RepairStep,
     StoreState,
 )
-from ..sds.agenda import Agenda, Slot
+from ..sds.agenda import Agenda, Slot, Timetable
 from ..sds.events import Outgoing, OutgoingKind, RepairRequested
-from ..sds.recent_set import RecentSet
+from ..sds.ids import RecentSet
 from ..sds.references.incoming import MissingEntry
-from ..sds.timetable import Timetable
 from .sync_core import Arrival, Outcome, SyncCore
 
 SLACK: Final = 1_000

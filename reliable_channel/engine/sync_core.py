@@ -21,8 +21,8 @@ from ..sds.changes import CHANNEL, NO_RECORDER, Changes, Recorder, Row, Table, T
 from ..sds.events import Outgoing, OutgoingKind, SdsEvent
 from ..sds.ids import IdFunction
 from ..sds.log.archive import LogArchive
-from ..sds.log.entry import LogEntry
 from ..sds.log.log import MessageLog
+from ..sds.message import LogEntry
 from ..sds.outgoing import RetryPolicy, fixed
 from ..sds.receiving import Arrival, Outcome
 from ..sds.references.incoming import MissingEntry

@@ -15,8 +15,8 @@ from typing import Final, Self
 
 from ..engine.segments import Segmentation
 from ..events import AnyEvent, MessageReceived, SendingMessage
-from ..sds.log.entry import LogEntry
 from ..sds.log.log import MessageLog
+from ..sds.message import LogEntry
 from .event_stream import EventReader
 
 MOST_SEARCHED: Final = 10_000

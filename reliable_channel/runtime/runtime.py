@@ -22,7 +22,7 @@ from ..explanation import Explanation
 from ..health import ChannelHealth
 from ..sds.changes import NO_RECORDER, Recorder
 from ..sds.log.archive import NO_ARCHIVE
-from ..sds.log.entry import LogEntry
+from ..sds.message import LogEntry
 from ..transport.base import Transport
 from .backlog import Backlog
 from .driver import Notes, RealTimeDriver

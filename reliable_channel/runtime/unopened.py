@@ -4,7 +4,7 @@ from typing import Final
 
 from .._contracts.encryption import DecryptionFailed, Encryption
 from ..sds.dialects.codec import Codec, CodecError
-from ..sds.recent_set import RecentSet
+from ..sds.ids import RecentSet
 
 WARNED_AT: Final = 3
 """Number of undecryptable messages in a row before a warning, because anyone can publish one. With

@@ -79,42 +79,40 @@ class AcknowledgementReview:
 
     def review(
         self, message: Message, form: BloomForm
-    ) -> Iterator[MessageAcknowledged | MessagePossiblyAcknowledged | BloomFilterIgnored]:
-        """Remove the messages that a received message acknowledges from the outgoing buffer. Yield
+    ) -> list[MessageAcknowledged | MessagePossiblyAcknowledged | BloomFilterIgnored]:
+        """Remove the messages that a received message acknowledges from the outgoing buffer. Return
         an event for each acknowledgement. `form` is the form of bloom filters in the dialect of the
         received message."""
+        found: list[MessageAcknowledged | MessagePossiblyAcknowledged | BloomFilterIgnored] = []
         if not self._outgoing.entries:
-            return
+            return found
         sender_id = message.sender_id
         for entry in self._outgoing.remove(message.causal_ids):
-            yield MessageAcknowledged(
-                entry.message_id,
-                AcknowledgementSource.CAUSAL_HISTORY,
-                sender_id,
-                len(entry.possible_acks | {sender_id}),
-            )
+            sides = len(entry.possible_acks | {sender_id})
+            source = AcknowledgementSource.CAUSAL_HISTORY
+            found.append(MessageAcknowledged(entry.message_id, source, sender_id, sides))
         if message.bloom_filter is None or not self._outgoing.entries:
-            return
+            return found
         try:
             layout, words = form.read(message.bloom_filter, self._parameters)
             # Most filters hold none of ours, and then it does not matter how full they are.
             if not self._outgoing.any_in(layout, words):
-                return
+                return found
             _require_evidence(layout, words)
         except BloomFilterError as error:
             if sender_id not in self._ignored and len(self._ignored) < 1_000:
                 self._ignored.add(sender_id)
-                yield BloomFilterIgnored(sender_id, str(error))
-            return
+                found.append(BloomFilterIgnored(sender_id, str(error)))
+            return found
         for entry in self._outgoing.review(layout, words, sender_id):
             count = len(entry.possible_acks)
             if count >= self._needed():
                 self._outgoing.remove([entry.message_id])
-                yield MessageAcknowledged(
-                    entry.message_id, AcknowledgementSource.BLOOM_FILTER, sender_id, count
-                )
+                source = AcknowledgementSource.BLOOM_FILTER
+                found.append(MessageAcknowledged(entry.message_id, source, sender_id, count))
             else:
-                yield MessagePossiblyAcknowledged(entry.message_id, count)
+                found.append(MessagePossiblyAcknowledged(entry.message_id, count))
+        return found
 
     def _needed(self) -> int:
         return (

@@ -12,8 +12,8 @@ from typing import ClassVar, Final
 
 from .events import LogAgrees, LogDiffers
 from .log.log import MessageLog
-from .log.root import SECOND_MS, LogRoot
-from .message import Message
+from .log.root import SECOND_MS
+from .message import LogRoot, Message
 from .references.joining import Joining
 
 STABLE_MS: Final = 300_000

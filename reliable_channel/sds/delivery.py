@@ -5,8 +5,7 @@ from collections import deque
 
 from .agenda import Slot
 from .events import MessageLost, MessageReceived
-from .log.entry import LogEntry
-from .message import HistoryEntry
+from .message import HistoryEntry, LogEntry
 from .references.incoming import ArrivedMessage, in_log_order
 from .state import ChannelState
 from .states import Trigger

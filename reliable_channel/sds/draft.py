@@ -45,9 +45,6 @@ class Draft:
     size_bytes: int
     """Length of the encoded fixed part with its signature (bytes)."""
 
-    def __len__(self) -> int:
-        return self.size_bytes
-
     def __bytes__(self) -> bytes:
         return self.maker.bare(self)
 

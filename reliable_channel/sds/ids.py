@@ -1,13 +1,17 @@
-"""Functions that make message ids. The specification requires only that ids are unique."""
+"""Functions that make message ids, and sets of the newest ids.
+
+The specification requires only that ids are unique.
+"""
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from functools import cache
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from .changes import NO_RECORDER, Recorder, Row, Table
 
+K = TypeVar("K", bound=Hashable)
 PROOF_AGE_MS: Final = 30 * 24 * 60 * 60 * 1000
 """Maximum age (ms) of a timestamp that proves a message id. Sender, time and content are joined
 without separators in the hash. With any time allowed, a content that begins with digits could be
@@ -92,3 +96,21 @@ class RecentIds(OrderedDict[str, None]):
     def restore(self, rows: Iterable[Row]) -> None:
         """Restore the ids that were saved before a restart."""
         self.update(dict.fromkeys(str(row[0]) for row in rows))
+
+
+class RecentSet(OrderedDict[K, None]):
+    """Set of the keys that were added last. The oldest keys are evicted."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__()
+        self._limit = limit
+
+    def add(self, key: K) -> bool:
+        """Add a key as the newest. Return True if the key is new."""
+        if key in self:
+            self.move_to_end(key)
+            return False
+        self[key] = None
+        if len(self) > self._limit:
+            self.popitem(last=False)
+        return True

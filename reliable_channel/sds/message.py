@@ -1,11 +1,23 @@
-"""Messages of SDS as values (LIP 109, Wire protocol). SDS-R adds the field `repair_request`."""
+"""Messages of SDS as values: on the wire (LIP 109, Wire protocol), as references and in the log.
+
+SDS-R adds the field `repair_request`.
+"""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import Enum
-from typing import overload
+from sys import intern
+from typing import Final, overload
 
+from .changes import LogKey, LogRow
 from .fast_dataclass import value
-from .log.root import LogRoot, Reconciling
+
+FINGERPRINT_BYTES: Final = 16
+SHORT_BYTES: Final = 8
+"""Length (bytes) of a message hash in lists. If two messages have equal short hashes,
+reconciliation does not repair them."""
+SHOWN_BYTES: Final = 60
+"""Maximum number of content bytes in the `repr` of an entry."""
 
 
 @value
@@ -54,6 +66,42 @@ class LazyHistory(Sequence[HistoryEntry]):
         return isinstance(other, Sequence) and list(self) == list(other)
 
     __hash__ = None  # type: ignore[assignment]
+
+
+@dataclass(frozen=True, slots=True)
+class LogRoot:
+    """Count and fingerprint of the messages from second `start` to before second `end` of Lamport
+    time."""
+
+    start: int
+    end: int
+    count: int
+    fingerprint: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ListedIds:
+    """Messages of a range, listed by the first bytes of their hashes."""
+
+    start: int
+    end: int
+    hashes: bytes
+
+    def split(self) -> set[bytes]:
+        size = SHORT_BYTES
+        return {self.hashes[i : i + size] for i in range(0, len(self.hashes), size)}
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciling:
+    """Content of a sync message that reconciles logs."""
+
+    roots: tuple[LogRoot, ...] = ()
+    lists: tuple[ListedIds, ...] = ()
+    bundle: tuple[bytes, ...] = ()
+    """Whole messages, encoded as they were first broadcast."""
+    packed: bytes = b""
+    """Whole messages in one compressed byte string."""
 
 
 class MessageKind(Enum):
@@ -106,3 +154,43 @@ class Message:
         if isinstance(history, LazyHistory):
             return history.message_ids
         return [entry.message_id for entry in history]
+
+
+class LogEntry:
+    """Own message, or a delivered message of another participant."""
+
+    __slots__ = ("content", "key", "lamport_timestamp", "message_id", "retrieval_hint", "sender_id")
+
+    def __init__(
+        self,
+        message_id: str,
+        sender_id: str,
+        lamport_timestamp: int,
+        content: bytes,
+        retrieval_hint: bytes | None = None,
+    ) -> None:
+        self.message_id = message_id
+        self.sender_id = intern(sender_id)  # few senders, many messages
+        self.lamport_timestamp = lamport_timestamp
+        self.content = content
+        self.retrieval_hint = retrieval_hint
+        self.key: LogKey = (lamport_timestamp, message_id)
+        """Where it stands in the log."""
+
+    @property
+    def row(self) -> LogRow:
+        """Return the values that are saved for a restart."""
+        return (
+            self.message_id,
+            self.sender_id,
+            self.lamport_timestamp,
+            self.content,
+            self.retrieval_hint,
+        )
+
+    def __repr__(self) -> str:
+        content = repr(self.content[:SHOWN_BYTES])
+        if len(self.content) > SHOWN_BYTES:
+            content += f"… ({len(self.content)} bytes)"
+        place = f"{self.message_id!r}, {self.sender_id!r}, {self.lamport_timestamp}"
+        return f"LogEntry({place}, {content})"

@@ -9,8 +9,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, SupportsBytes
 
 from .agenda import Agenda, Slot
-from .bloom import BloomForm, BloomLayout, BloomParameters, Probes, contains
-from .bloom_hash import HashPair
+from .bloom import BloomForm, BloomLayout, BloomParameters, HashPair, Probes, contains
 from .changes import NO_RECORDER, Recorder, Row, typed_table
 from .fast_dataclass import value
 

@@ -20,8 +20,7 @@ from typing import Final, Protocol
 from .bloom import SPEC_BLOOM, BloomForm
 from .clock import LamportClock, SecondsClock
 from .dialects import Codec, NimCodec, SpecCodec
-from .dialects.nim import MAX_CONTENT_BYTES
-from .dialects.nim_bloom import NIM_BLOOM
+from .dialects.nim import MAX_CONTENT_BYTES, NIM_BLOOM
 from .ids import IdFunction, reliable_channel_id
 from .message import Message
 from .options import DAY_MS, RepairOptions, SdsOptions

@@ -17,7 +17,7 @@ from .changes import CHANNEL, NO_RECORDER, Changes, Recorder, Tables
 from .factory import make_parts
 from .ids import IdFunction
 from .log.archive import NO_ARCHIVE, LogArchive
-from .log.entry import LogEntry
+from .message import LogEntry
 from .options import SdsOptions
 from .profile import SPEC, WireProfile, understood
 from .receiving import Arrival, Outcome
@@ -104,6 +104,8 @@ class SdsProtocol:
         self.channel_id, self.sender_id = channel_id, sender_id
         self.clock, self.log, self.bloom_filter = state.clock, state.log, state.bloom_filter
         self.outgoing_buffer, self.incoming_buffer = state.outgoing_buffer, state.incoming_buffer
+        self.unacknowledged: Collection[str] = state.outgoing_buffer.entries.keys()
+        """Ids of own messages that no other participant is known to have received."""
         self.repair_requests, self.repair_responses = state.repair_requests, state.repair_responses
         self.participants, self.counters = state.participants, state.counters
         state.sync_timer.restart(SyncTrigger.START, now_ms)
@@ -234,11 +236,6 @@ class SdsProtocol:
     def is_awaited(self, message_id: str) -> bool:
         """Return True if other messages wait for this missing message."""
         return message_id in self.incoming_buffer.missing
-
-    @property
-    def unacknowledged(self) -> Collection[str]:
-        """Ids of own messages that no other participant is known to have received."""
-        return self.outgoing_buffer.entries.keys()
 
     @property
     def capacity_left(self) -> int:

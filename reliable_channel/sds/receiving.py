@@ -18,11 +18,10 @@ from .events import (
 )
 from .fast_dataclass import value
 from .ids import RecentIds, is_proven, js_waku_id
-from .log.entry import LogEntry
-from .message import HistoryEntry, Message, MessageKind
+from .message import HistoryEntry, LogEntry, Message, MessageKind
 from .profile import WireProfile
+from .references.causal_history import UnknownReferences, excess, unknown_references
 from .references.incoming import ArrivedMessage, ParkedMessage, charge_bytes
-from .references.unknown import UnknownReferences, excess, unknown_references
 from .search import ReferenceSearch
 from .signing import NotProven, check_signature
 from .state import ChannelState

@@ -11,10 +11,9 @@ from .acknowledgements import PARTICIPANTS
 from .changes import CHANNEL, Row, Table, Tables, Value
 from .dialects import CodecError
 from .log.archive import LOG_BLOCKS
-from .log.entry import LogEntry
-from .log.kept_messages import DIFFERENCES, REPAIR_CACHE
 from .log.log import EVICTED
 from .log.root import LOG_SUMS
+from .message import LogEntry
 from .options import SdsOptions
 from .outgoing import OUTGOING, OUTGOING_PROGRESS
 from .profile import WireProfile
@@ -22,6 +21,7 @@ from .references.incoming import LOST, MISSING, PARKED, ParkedMessage
 from .references.joining import HISTORIC, PRESUMED
 from .references.queued import UNSEEN
 from .repair.buffers import REPAIR_REQUESTS, REPAIR_RESPONSES
+from .repair.cache import DIFFERENCES, REPAIR_CACHE
 from .state import REFERABLE, ChannelState
 from .states_of import TransitionCheck
 

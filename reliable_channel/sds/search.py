@@ -12,9 +12,7 @@ from .delivery import Delivery
 from .dialects import Codec
 from .events import MessageMissing, ReferencesDropped
 from .message import HistoryEntry
-from .references.incoming import REFERENCE_BYTES, ArrivedMessage, ParkedMessage, in_log_order
-from .references.queued import Batch
-from .references.unknown import (
+from .references.causal_history import (
     CHECKED,
     FOLLOW_INTERVAL_MS,
     FOLLOWED_AT_ONCE,
@@ -22,6 +20,8 @@ from .references.unknown import (
     UnknownReferences,
     is_too_long,
 )
+from .references.incoming import REFERENCE_BYTES, ArrivedMessage, ParkedMessage, in_log_order
+from .references.queued import Batch
 from .state import ChannelState
 from .states import TRANSITIONS, State, Trigger, unchecked
 

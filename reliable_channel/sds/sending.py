@@ -10,7 +10,6 @@ from .bloom import SPEC_BLOOM
 from .changes import LogKey
 from .dialects import CodecError, SpecCodec
 from .dialects.codec import MAX_ID_BYTES
-from .dialects.signature import with_signature
 from .draft import Draft, SavedDraft
 from .errors import (
     ContentTooLong,
@@ -20,13 +19,11 @@ from .errors import (
     OutgoingBufferFull,
 )
 from .events import OutgoingKind, RepairRequested, SyncSent
-from .log.differences import Assembled
-from .log.entry import LogEntry
-from .log.root import LogRoot
-from .message import HistoryEntry, Message
+from .message import HistoryEntry, LogEntry, LogRoot, Message
 from .outgoing import OutgoingEntry
 from .references.causal_history import History
-from .signing import sign_message, signed_text
+from .repair.cache import Assembled
+from .signing import sign_message, signed_text, with_signature
 from .state import ChannelState
 from .states import Trigger
 from .sync import SyncTrigger

@@ -1,5 +1,5 @@
-"""Signatures that prove the sender of a message. A signature of `sender_id` is in a field of the
-message that other peers skip.
+"""Signatures that prove the sender of a message. A signature of `sender_id` is in the last field
+of the message, which other peers skip.
 
 The signature covers the whole wire message, from its ids to its content. The signed bytes are the
 sent bytes, so no canonical form is needed. A message that another participant broadcasts again
@@ -10,7 +10,7 @@ sent bytes, so no canonical form is needed. A message that another participant b
 from hashlib import sha256
 from typing import Final, Protocol
 
-from .dialects.signature import signed_part, with_signature
+from .dialects import sds_pb2
 from .errors import ReliableChannelError
 from .message import Message
 
@@ -71,3 +71,20 @@ def check_signature(signing: Signing, message: Message, data: bytes) -> None:
             "the message has bytes after its signature, which covers only the bytes before it"
         )
     signing.verify(message.sender_id, signed_text(signed), message.signature)
+
+
+def with_signature(data: bytes, signature: bytes) -> bytes:
+    """Return an encoded message with a signature added at its end."""
+    return data + _field(signature)
+
+
+def signed_part(data: bytes, signature: bytes) -> bytes | None:
+    """Return the part of `data` that its signature covers. Return None if the signature is not the
+    last field, because it then does not cover all fields."""
+    field = _field(signature)
+    return data[: -len(field)] if data.endswith(field) else None
+
+
+def _field(signature: bytes) -> bytes:
+    # The number, and so the bytes, are the same in every dialect.
+    return sds_pb2.Message(signature=signature).SerializeToString()

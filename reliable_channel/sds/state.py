@@ -14,9 +14,8 @@ from .draft import Draft, SavedDraft
 from .events import Outgoing, OutgoingKind, SdsEvent
 from .ids import IdFunction, RecentIds
 from .log.archive import LogArchive
-from .log.entry import LogEntry
 from .log.log import MessageLog
-from .message import HistoryEntry
+from .message import HistoryEntry, LogEntry
 from .options import SdsOptions
 from .outgoing import OutgoingBuffer, RetryPolicy
 from .profile import WireProfile

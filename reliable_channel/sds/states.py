@@ -25,12 +25,12 @@ The id of an evicted message is remembered, so that a reference does not make th
 **Forgotten.** The lists of lost, historic and evicted ids have a maximum length. When an id leaves
 its list, the message is *unknown* again.
 
-The core decides by the table `TRANSITIONS`. For a reference, `references/unknown.py` and
-`search.py` look up `TRANSITIONS[state, event]`. The attributes of `State` determine which messages
-wait and which messages are searched. The state of a message is not stored: the state follows from
-the core's table that contains the message's id (`states_of.py`). With `check_transitions`, as in
-all tests and simulations, every step is compared with `TRANSITIONS`. A step that is not in
-`TRANSITIONS` raises `IllegalTransition`.
+The core decides by the table `TRANSITIONS`. For a reference, `search.py` looks up
+`TRANSITIONS[state, event]`. The attributes of `State` determine which messages wait and which
+messages are searched. The state of a message is not stored: the state follows from the core's table
+that contains the message's id (`states_of.py`). With `check_transitions`, as in all tests and
+simulations, every step is compared with `TRANSITIONS`. A step that is not in `TRANSITIONS` raises
+`IllegalTransition`.
 """
 
 from collections.abc import Callable, Iterator

@@ -7,7 +7,7 @@ from sortedcontainers import SortedList
 from .._contracts.state_store import Identity, Saved
 from ..errors import StateMismatch
 from ..sds.changes import Changes, LogKey, Row, Value
-from ..sds.log.entry import LogEntry
+from ..sds.message import LogEntry
 from ..sds.options import LOG_WINDOW_ENTRIES
 
 

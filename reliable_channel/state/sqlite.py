@@ -20,7 +20,7 @@ from typing import Final, Literal, NamedTuple, get_args
 from .._contracts.state_store import Identity, Saved
 from ..errors import StateError, StateMismatch, StateUnavailable
 from ..sds.changes import Changes, Row, Table
-from ..sds.log.entry import LogEntry
+from ..sds.message import LogEntry
 from ..sds.options import LOG_WINDOW_ENTRIES
 from . import checkpoints, continuity, schema
 from .change_log import ChangeLog, Packed, pack, put_rows

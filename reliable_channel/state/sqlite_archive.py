@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ..errors import StateError, StateUnavailable
 from ..sds.changes import LogKey, Value
-from ..sds.log.entry import LogEntry
+from ..sds.message import LogEntry
 from .rows import CHECKSUM, damaged, verified
 from .schema import ENTRY_COLUMNS
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import anyio
 
-from ..sds.recent_set import RecentSet
+from ..sds.ids import RecentSet
 from .base import BaseTransport, Batch, Envelope, Received, StoreUnavailable, TransportError
 from .framing import WakuFraming
 from .multicast_frames import EXPIRES_S, Reassembly, decode, frames, topic_tag

@@ -14,7 +14,7 @@ from typing import Final
 import anyio
 
 from .._notifier import Notifier
-from ..sds.recent_set import RecentSet
+from ..sds.ids import RecentSet
 from .addresses import masked_address
 from .base import (
     BaseTransport,

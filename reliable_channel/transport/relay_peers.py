@@ -14,7 +14,7 @@ from waku.errors import EndpointMissing, WakuError
 from waku.models import Peer
 from waku.topics import PubsubTopic
 
-from ..sds.recent_set import RecentSet
+from ..sds.ids import RecentSet
 
 SILENCE_S: Final = 60.0
 """Time without messages of others after which the node is asked for its mesh (s)."""

@@ -11,8 +11,7 @@ from reliable_channel.sds.events import (
     RepairRequested,
     RepairRequestReceived,
 )
-from reliable_channel.sds.log.entry import LogEntry
-from reliable_channel.sds.message import HistoryEntry
+from reliable_channel.sds.message import HistoryEntry, LogEntry
 
 from .world import START_MS, Peer
 

@@ -18,8 +18,8 @@ from reliable_channel.events import (
 )
 from reliable_channel.runtime.runtime import DAMAGE
 from reliable_channel.sds.changes import Changes, Recorder, Row
-from reliable_channel.sds.log.entry import LogEntry
 from reliable_channel.sds.log.log import MessageLog
+from reliable_channel.sds.message import LogEntry
 
 HINT = bytes(range(32))
 REPORTS = (

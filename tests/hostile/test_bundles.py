@@ -30,8 +30,7 @@ from reliable_channel.sds.events import (
     RejectionReason,
     RepairBudgetReached,
 )
-from reliable_channel.sds.log.root import Reconciling
-from reliable_channel.sds.message import Message
+from reliable_channel.sds.message import Message, Reconciling
 from tests import inside
 from tests.sds.world import (
     CHANNEL,

@@ -12,8 +12,7 @@ from reliable_channel.sds import CoreLimits, HistoryEntry, Outcome, SdsProtocol
 from reliable_channel.sds.changes import Recorder
 from reliable_channel.sds.events import MessageLost, MessageReceived, ReferencesDropped, SdsEvent
 from reliable_channel.sds.options import RepairOptions
-from reliable_channel.sds.references.queued import UNSEEN
-from reliable_channel.sds.references.unknown import (
+from reliable_channel.sds.references.causal_history import (
     CHECKED,
     FOLLOW_INTERVAL_MS,
     FOLLOWED_AT_ONCE,
@@ -21,6 +20,7 @@ from reliable_channel.sds.references.unknown import (
     FOLLOWED_PER_S,
     ReferenceBudget,
 )
+from reliable_channel.sds.references.queued import UNSEEN
 from tests.sds.world import taken
 
 from ..sds.world import (

@@ -26,8 +26,8 @@ from reliable_channel._plugins.hooks import Register, hookimpl
 from reliable_channel.diagnostics import MessageMissing, RepairRequested
 from reliable_channel.errors import PluginError
 from reliable_channel.options import RepairOptions
-from reliable_channel.sds.log.kept_messages import REPAIR_CACHE
 from reliable_channel.sds.message import HistoryEntry
+from reliable_channel.sds.repair.cache import REPAIR_CACHE
 from reliable_channel.state import Identity, MemoryStateStore
 from reliable_channel.transport import MemoryNetwork
 from reliable_channel_lab.sim import Simulation, draw_scenario

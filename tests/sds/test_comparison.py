@@ -15,7 +15,7 @@ from reliable_channel.sds.comparison import (
     STAYS_MS,
 )
 from reliable_channel.sds.events import LogAgrees, LogDiffers
-from reliable_channel.sds.log.root import LogRoot
+from reliable_channel.sds.message import LogRoot
 from reliable_channel.sds.options import JS_WAKU
 from reliable_channel.sds.profile import NIM
 from tests import inside

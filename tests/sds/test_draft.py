@@ -87,7 +87,7 @@ def test_before_it_leaves_others_get_what_is_fixed() -> None:
     alice.receive(asks, NOW_MS)
     alice.on_deadline(LATER_MS)
     answer = only(o for o in taken(alice.outgoing) if o.kind is OutgoingKind.REPAIR)
-    assert answer.data == bytes(draft) and len(draft) == len(answer.data)
+    assert answer.data == bytes(draft) and draft.size_bytes == len(answer.data)
     message = decode(answer)
     assert (message.content, message.bloom_filter) == (b"hello", None)
 

@@ -7,6 +7,7 @@ from reliable_channel.sds.changes import Recorder, Table
 from reliable_channel.sds.ids import (
     PROOF_AGE_MS,
     RecentIds,
+    RecentSet,
     is_proven,
     js_waku_id,
     reliable_channel_id,
@@ -84,3 +85,9 @@ def test_an_id_proves_who_sent_what_and_when(
 ) -> None:
     message_id = reliable_channel_id("alice", SENT_AT_NS, b"hi")
     assert is_proven(message_id, sender, content, sent_at_ns, now_ms) is holds
+
+
+def test_the_oldest_keys_are_forgotten() -> None:
+    recent = RecentSet[bytes](2)
+    assert [recent.add(digest) for digest in (b"a", b"b", b"a", b"c")] == [True, True, False, True]
+    assert (b"a" in recent, b"b" in recent, len(recent)) == (True, False, 2)

@@ -1,6 +1,15 @@
+from __future__ import annotations
+
 import pytest
 
-from reliable_channel.sds.message import HistoryEntry, LazyHistory, Message, MessageKind
+from reliable_channel.sds.message import (
+    SHOWN_BYTES,
+    HistoryEntry,
+    LazyHistory,
+    LogEntry,
+    Message,
+    MessageKind,
+)
 
 
 @pytest.mark.parametrize(
@@ -47,3 +56,12 @@ def test_a_lazy_history_is_a_sequence_that_makes_what_is_asked_for() -> None:
     assert lazy == [HistoryEntry("0"), HistoryEntry("1"), HistoryEntry("2")]
     assert lazy != [HistoryEntry("0")]
     assert lazy != 3
+
+
+def test_it_shows_its_content() -> None:
+    assert repr(LogEntry("id", "alice", 7, b"coo")) == "LogEntry('id', 'alice', 7, b'coo')"
+
+
+def test_of_long_content_it_shows_the_beginning_and_the_length() -> None:
+    shown = repr(LogEntry("id", "alice", 7, b"x" * 150_000))
+    assert shown.endswith(f"{b'x' * SHOWN_BYTES!r}… (150000 bytes))")

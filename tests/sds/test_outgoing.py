@@ -2,7 +2,7 @@ import pytest
 
 from reliable_channel.sds.bloom import BloomFilter, BloomLayout, BloomParameters
 from reliable_channel.sds.changes import Recorder, Row, Table, Value
-from reliable_channel.sds.dialects.nim_bloom import NIM_BLOOM
+from reliable_channel.sds.dialects.nim import NIM_BLOOM
 from reliable_channel.sds.outgoing import OUTGOING, OUTGOING_PROGRESS, OutgoingBuffer
 
 from .world import next_ms

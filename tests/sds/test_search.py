@@ -10,7 +10,7 @@ from reliable_channel.sds.events import (
     ReferencesDropped,
 )
 from reliable_channel.sds.options import RepairOptions
-from reliable_channel.sds.references.unknown import (
+from reliable_channel.sds.references.causal_history import (
     CHECKED,
     FOLLOW_INTERVAL_MS,
     FOLLOWED_AT_ONCE,

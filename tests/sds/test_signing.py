@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from reliable_channel.sds import NIM, SPEC, Arrival, Message, Outcome, SdsProtocol, WireProfile
-from reliable_channel.sds.dialects.signature import signed_part, with_signature
 from reliable_channel.sds.events import (
     EphemeralReceived,
     MessageAcknowledged,
@@ -21,7 +20,7 @@ from reliable_channel.sds.events import (
 )
 from reliable_channel.sds.message import HistoryEntry
 from reliable_channel.sds.options import RepairOptions
-from reliable_channel.sds.signing import NotProven, signed_text
+from reliable_channel.sds.signing import NotProven, signed_part, signed_text, with_signature
 from tests import inside
 
 from .world import (

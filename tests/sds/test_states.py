@@ -5,7 +5,7 @@ from reliable_channel.sds import CoreLimits, SdsOptions, SdsProtocol
 from reliable_channel.sds.events import MessageLost, MessageReceived
 from reliable_channel.sds.message import HistoryEntry, Message
 from reliable_channel.sds.profile import SPEC
-from reliable_channel.sds.references.unknown import CHECKED
+from reliable_channel.sds.references.causal_history import CHECKED
 from reliable_channel.sds.states import (
     TRANSITIONS,
     State,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reliable_channel.sds.changes import Changes, Table
-from reliable_channel.sds.log.entry import LogEntry
+from reliable_channel.sds.message import LogEntry
 from reliable_channel.state import Identity, SqliteStateStore, change_log
 from reliable_channel.state.checkpoints import WAL_BYTES
 from tests import inside

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from reliable_channel.sds.changes import Changes, Table
-from reliable_channel.sds.log.entry import LogEntry
+from reliable_channel.sds.message import LogEntry
 from reliable_channel.state import (
     Identity,
     Saved,

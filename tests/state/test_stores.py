@@ -10,7 +10,7 @@ import pytest
 
 from reliable_channel.engine.archive_overlay import ArchiveOverlay
 from reliable_channel.sds.changes import Changes, Table
-from reliable_channel.sds.log.entry import LogEntry
+from reliable_channel.sds.message import LogEntry
 from reliable_channel.state import (
     Identity,
     MemoryStateStore,

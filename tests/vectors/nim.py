@@ -17,8 +17,7 @@ from reliable_channel.sds import NIM, HistoryEntry, Message, SdsProtocol
 from reliable_channel.sds.bloom import BloomFilter, BloomLayout, BloomParameters, RollingBloomFilter
 from reliable_channel.sds.dialects import CodecError, NimCodec
 from reliable_channel.sds.dialects.farmhash import fingerprint64
-from reliable_channel.sds.dialects.nim_bloom import NIM_BLOOM
-from reliable_channel.sds.dialects.nim_strings import text
+from reliable_channel.sds.dialects.nim import NIM_BLOOM, text
 from reliable_channel.sds.events import (
     AcknowledgementSource,
     MessageAcknowledged,

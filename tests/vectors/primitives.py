@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any
 
-from reliable_channel.sds.bloom import BloomFilter, BloomLayout, BloomParameters
-from reliable_channel.sds.bloom_hash import positions
+from reliable_channel.sds.bloom import BloomFilter, BloomLayout, BloomParameters, positions
 from reliable_channel.sds.ids import js_waku_id
 from reliable_channel.sds.options import RepairOptions
 from reliable_channel.sds.repair.buffers import in_response_group, response_groups, t_req, t_resp

@@ -16,7 +16,7 @@ from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.sds.errors import SdsError
 from reliable_channel.sds.events import MessageAcknowledged, MessageReceived, SdsEvent
 from reliable_channel.sds.ids import js_waku_id
-from reliable_channel.sds.log.entry import LogEntry
+from reliable_channel.sds.message import LogEntry
 from tests import inside
 from tests.sds.world import taken
 

@@ -4,8 +4,8 @@ from random import Random
 
 import pytest
 
-from reliable_channel.sds.log.entry import LogEntry
 from reliable_channel.sds.log.log import MessageLog
+from reliable_channel.sds.message import LogEntry
 from reliable_channel_audit.log_order import Landed, LogOrder
 
 

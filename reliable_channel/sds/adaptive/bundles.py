@@ -16,9 +16,8 @@ from typing import Final
 
 from ..changes import LogKey
 from ..dialects import sds_pb2
-from ..dialects.codec import MAX_BUNDLED_MESSAGES
-from ..dialects.fields import leading_values
-from ..log.root import Reconciling
+from ..dialects.codec import MAX_BUNDLED_MESSAGES, leading_values
+from ..message import Reconciling
 from ..pacing import Bucket
 from ..sync import Random
 from .estimates import Observations

@@ -10,9 +10,8 @@ from typing import Final
 
 from ..changes import NO_RECORDER, Recorder, Row, Table
 from ..ids import RecentIds
-from ..log.entry import LogEntry
 from ..log.log import MessageLog
-from ..message import HistoryEntry
+from ..message import HistoryEntry, LogEntry
 from ..references.causal_history import CausalTail, History, history_entry
 
 NEWEST: Final = 2

@@ -25,7 +25,8 @@ from typing import Final
 from ..agenda import Agenda, Slot
 from ..changes import LogKey
 from ..log.log import MessageLog
-from ..log.root import SECOND_MS, SHORT_BYTES, ListedIds, LogRoot, Reconciling, key_hash
+from ..log.root import SECOND_MS, key_hash
+from ..message import SHORT_BYTES, ListedIds, LogRoot, Reconciling
 from ..pacing import Bucket
 from ..sync import Random
 from .bundles import Bundles, readable

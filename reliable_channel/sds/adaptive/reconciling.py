@@ -11,8 +11,7 @@ from ..comparison import LogComparison
 from ..delivery import Delivery
 from ..events import MessageReconciled, OutgoingKind, RejectionReason
 from ..log.log import MessageLog
-from ..log.root import LogRoot, Reconciling
-from ..message import Message
+from ..message import LogRoot, Message, Reconciling
 from ..profile import WireProfile
 from ..receiving import Arrival, Outcome
 from ..references.causal_history import history_entry

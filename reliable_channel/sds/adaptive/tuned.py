@@ -7,9 +7,7 @@ from ..changes import Tables
 from ..delivery import Delivery
 from ..draft import Draft
 from ..events import OutgoingKind
-from ..log.entry import LogEntry
-from ..log.root import LogRoot
-from ..message import HistoryEntry, Message
+from ..message import HistoryEntry, LogEntry, LogRoot, Message
 from ..outgoing import OutgoingEntry
 from ..profile import WireProfile
 from ..receiving import Arrival, Outcome, Receiver

@@ -10,14 +10,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from ..agenda import Agenda, Slot
+from ..agenda import Agenda, Slot, Timetable
 from ..message import Message, MessageKind
 from ..options import RepairOptions, SdsOptions
 from ..outgoing import Unacknowledged
 from ..pacing import Bucket
 from ..repair.buffers import RepairTimers
 from ..sync import Random
-from ..timetable import Timetable
 from . import law
 from .estimates import Observations
 from .sync_timer import AdaptiveSyncTimer

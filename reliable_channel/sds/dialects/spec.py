@@ -11,11 +11,27 @@ from typing import Final
 
 from google.protobuf.message import DecodeError
 
-from ..log.root import FINGERPRINT_BYTES, ListedIds, LogRoot, Reconciling
-from ..message import HistoryEntry, LazyHistory, Message
+from ..message import (
+    FINGERPRINT_BYTES,
+    HistoryEntry,
+    LazyHistory,
+    ListedIds,
+    LogRoot,
+    Message,
+    Reconciling,
+)
 from . import sds_pb2
-from .codec import MAX_MESSAGE_BYTES, CodecError, KnownEntries, check_counts, check_ids
-from .fields import VARINTS, field_2_is_varint, first_field, varint
+from .codec import (
+    MAX_MESSAGE_BYTES,
+    VARINTS,
+    CodecError,
+    KnownEntries,
+    check_counts,
+    check_ids,
+    field_2_is_varint,
+    first_field,
+    varint,
+)
 
 _MESSAGE_ID: Final = attrgetter("message_id")
 _CAUSAL_ENTRY_TAG: Final = b"\x5a"  # field 11, and so on
@@ -56,10 +72,13 @@ class SpecCodec:
             CodecError: not protobuf, text that is not UTF-8, neither Lamport timestamp nor content,
                 or a field beyond its limit.
         """
-        _check_length(data)
         known_ids: Sequence[str] = ()
         rest, words = data, None
-        if known is not None and (place := first_field(data, _CAUSAL_ENTRY_TAG[0])) is not None:
+        if (
+            known is not None
+            and len(data) <= MAX_MESSAGE_BYTES  # `parse` refuses a longer one
+            and (place := first_field(data, _CAUSAL_ENTRY_TAG[0])) is not None
+        ):
             known_ids, end = known.common(data, *place)
             words, end = _filter_at(data, end)
             rest = data[: place[0]] + data[end:]
@@ -93,7 +112,11 @@ class SpecCodec:
         Raises:
             CodecError: as `decode`.
         """
-        _check_length(data)
+        if len(data) > MAX_MESSAGE_BYTES:
+            raise CodecError(
+                f"the message has {len(data)} bytes; the spec dialect decodes at most "
+                f"{MAX_MESSAGE_BYTES}"
+            )
         try:
             raw = sds_pb2.Message.FromString(data)
         except DecodeError as error:
@@ -149,14 +172,6 @@ class SpecCodec:
         if message.log_root or message.reconciling or message.signature is not None:
             pieces.append(_extensions(message))
         return b"".join(pieces)
-
-
-def _check_length(data: bytes) -> None:
-    if len(data) > MAX_MESSAGE_BYTES:
-        raise CodecError(
-            f"the message has {len(data)} bytes; the spec dialect decodes at most "
-            f"{MAX_MESSAGE_BYTES}"
-        )
 
 
 def _filter_at(data: bytes, at: int) -> tuple[bytes | None, int]:

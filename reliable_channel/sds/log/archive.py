@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
 from ..changes import LogKey, Recorder, Row, typed_table
-from .entry import LogEntry
+from ..message import LogEntry
 
 BLOCK_ENTRIES: Final = 4_096
 """Number of entries in a block, which are counted and trimmed together."""

@@ -16,9 +16,9 @@ from sortedcontainers import SortedList
 
 from ..changes import CHANNEL, NO_RECORDER, LogKey, Recorder, Row, Table, Tables
 from ..ids import RecentIds
+from ..message import LogEntry
 from ..options import LOG_WINDOW_ENTRIES
 from .archive import LOG_BLOCKS, NO_ARCHIVE, ArchiveBlocks, LogArchive
-from .entry import LogEntry
 from .root import LOG_SUMS, SUMMED_FROM, LogSums
 
 EVICTED_IDS: Final = 10_000

@@ -10,21 +10,17 @@ addition and one saved row, and a restart reads no messages.
 
 from bisect import bisect_left, insort
 from collections.abc import Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from itertools import pairwise
 from typing import Final, NamedTuple
 
 from ..changes import CHANNEL, NO_RECORDER, LogKey, Recorder, Row, typed_table
+from ..message import FINGERPRINT_BYTES, LogRoot
 
 SECOND_MS: Final = 1_000
 MAX_SECONDS: Final = 5_000
 """Maximum number of seconds that have a sum. If there are more, the oldest tenth is not compared
 any more."""
-FINGERPRINT_BYTES: Final = 16
-SHORT_BYTES: Final = 8
-"""Length (bytes) of a message hash in lists. If two messages have equal short hashes,
-reconciliation does not repair them."""
 _SUM_BYTES: Final = 32
 _MODULUS: Final = 1 << 8 * _SUM_BYTES
 
@@ -47,42 +43,6 @@ _NOTHING: Final = (0, 0)
 def key_hash(key: LogKey) -> bytes:
     """Return the hash of a message's place in the log, for fingerprints and lists."""
     return sha256(f"{key[0]} {key[1]}".encode()).digest()
-
-
-@dataclass(frozen=True, slots=True)
-class LogRoot:
-    """Count and fingerprint of the messages from second `start` to before second `end` of Lamport
-    time."""
-
-    start: int
-    end: int
-    count: int
-    fingerprint: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class ListedIds:
-    """Messages of a range, listed by the first bytes of their hashes."""
-
-    start: int
-    end: int
-    hashes: bytes
-
-    def split(self) -> set[bytes]:
-        size = SHORT_BYTES
-        return {self.hashes[i : i + size] for i in range(0, len(self.hashes), size)}
-
-
-@dataclass(frozen=True, slots=True)
-class Reconciling:
-    """Content of a sync message that reconciles logs."""
-
-    roots: tuple[LogRoot, ...] = ()
-    lists: tuple[ListedIds, ...] = ()
-    bundle: tuple[bytes, ...] = ()
-    """Whole messages, encoded as they were first broadcast."""
-    packed: bytes = b""
-    """Whole messages in one compressed byte string."""
 
 
 class LogSums:

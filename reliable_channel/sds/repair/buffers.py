@@ -12,13 +12,12 @@ from functools import partial
 from hashlib import sha256
 from typing import Final, NamedTuple
 
-from ..agenda import Agenda, Slot
+from ..agenda import Agenda, OwnedTimetable, Slot, Timetable
 from ..changes import NO_RECORDER, Recorder, Row, typed_table
 from ..message import HistoryEntry
 from ..options import RepairOptions
 from ..references.incoming import reference_row
 from ..shares import in_turn
-from ..timetable import OwnedTimetable, Timetable
 from .budget import RepairBudget
 
 

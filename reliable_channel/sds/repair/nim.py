@@ -7,8 +7,8 @@ and answers in time, but two may do so at once.
 
 from typing import Final
 
-from ..bloom_hash import remainder
-from ..dialects.nim_strings import magnitude, string_hash
+from ..bloom import remainder
+from ..dialects.nim import magnitude, string_hash
 from ..options import RepairOptions
 from .buffers import RepairTimers
 

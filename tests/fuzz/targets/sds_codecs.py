@@ -13,7 +13,7 @@ from reliable_channel.sds.bloom import (
 )
 from reliable_channel.sds.dialects import CodecError
 from reliable_channel.sds.dialects.codec import MAX_HISTORY_ENTRIES, MAX_ID_BYTES
-from reliable_channel.sds.dialects.nim_bloom import MAX_HASH_COUNT, NIM_BLOOM
+from reliable_channel.sds.dialects.nim import MAX_HASH_COUNT, NIM_BLOOM
 
 from ..target import Target
 from ..vectors import nim_filters, nim_messages, spec_messages

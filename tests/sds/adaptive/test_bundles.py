@@ -27,7 +27,7 @@ from reliable_channel.sds.adaptive.bundles import (
 from reliable_channel.sds.adaptive.estimates import Observations
 from reliable_channel.sds.changes import LogKey
 from reliable_channel.sds.dialects.codec import MAX_BUNDLED_MESSAGES
-from reliable_channel.sds.log.root import Reconciling
+from reliable_channel.sds.message import Reconciling
 
 Content = dict[str, bytes]
 LOG: Final = 10_000

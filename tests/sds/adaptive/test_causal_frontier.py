@@ -10,8 +10,8 @@ from reliable_channel.sds.adaptive.causal_frontier import (
     CausalFrontier,
 )
 from reliable_channel.sds.changes import Recorder, Row, Value
-from reliable_channel.sds.log.entry import LogEntry
 from reliable_channel.sds.log.log import MessageLog
+from reliable_channel.sds.message import LogEntry
 
 
 class Group:

@@ -17,9 +17,8 @@ from reliable_channel.sds.adaptive.estimates import Observations
 from reliable_channel.sds.adaptive.inbox import INBOX_BYTES, Inbox
 from reliable_channel.sds.adaptive.reconciliation import ATTEMPTS, MAX_RANGES, Reconciliation
 from reliable_channel.sds.changes import LogKey
-from reliable_channel.sds.log.entry import LogEntry
 from reliable_channel.sds.log.log import MessageLog
-from reliable_channel.sds.log.root import ListedIds, LogRoot, Reconciling
+from reliable_channel.sds.message import ListedIds, LogEntry, LogRoot, Reconciling
 
 END = 1_000_000
 Loses = Callable[[int, int], bool]

@@ -25,8 +25,8 @@ from reliable_channel.sds.adaptive.reconciliation import (
     Range,
 )
 from reliable_channel.sds.changes import LogKey
-from reliable_channel.sds.log.entry import LogEntry
-from reliable_channel.sds.log.root import SHORT_BYTES, ListedIds, LogRoot, Reconciling, key_hash
+from reliable_channel.sds.log.root import key_hash
+from reliable_channel.sds.message import SHORT_BYTES, ListedIds, LogEntry, LogRoot, Reconciling
 
 from .test_reconciliation import END, Member
 

@@ -16,7 +16,7 @@ from reliable_channel.sds.events import (
     RejectionReason,
     RepairBudgetReached,
 )
-from reliable_channel.sds.log.root import Reconciling
+from reliable_channel.sds.message import Reconciling
 
 from ..test_signing import Locked
 from ..world import (

@@ -1,14 +1,33 @@
 """The codec of the `nim` dialect. Golden bytes of nim-sds are in `tests/vectors`."""
 
+from random import Random
+
 import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reliable_channel.sds import HistoryEntry, Message, MessageKind
-from reliable_channel.sds.bloom import BloomParameters
-from reliable_channel.sds.dialects import CodecError, NimCodec
+from reliable_channel.sds.bloom import (
+    BloomFilter,
+    BloomFilterError,
+    BloomLayout,
+    BloomParameters,
+    RollingBloomFilter,
+    remainder,
+    spread,
+)
+from reliable_channel.sds.dialects import CodecError, NimCodec, nim_sds_pb2
 from reliable_channel.sds.dialects.codec import MAX_HISTORY_ENTRIES, MAX_ID_BYTES
-from reliable_channel.sds.dialects.nim import MAX_LAMPORT_S, MAX_NIM_MESSAGE_BYTES
-from reliable_channel.sds.dialects.nim_bloom import NIM_BLOOM
+from reliable_channel.sds.dialects.nim import (
+    MAX_HASH_COUNT,
+    MAX_LAMPORT_S,
+    MAX_NIM_MESSAGE_BYTES,
+    NIM_BLOOM,
+    magnitude,
+    raw,
+    string_hash,
+)
+from reliable_channel.sds.dialects.nim import text as shown
 
 from .test_spec import BLOB, TEXT, field, text, varint
 
@@ -182,3 +201,155 @@ def test_too_long_an_id_is_refused(number: int, name: str) -> None:
 def test_an_id_that_cannot_be_told_from_bytes_is_refused() -> None:
     with pytest.raises(CodecError, match="private-use"):
         CODEC.decode(b"".join([text(1, "\U0010fec3".encode()), *REQUIRED[1:]]))
+
+
+LOWEST = -(1 << 63)
+
+
+@settings(derandomize=True, max_examples=200)
+@given(st.binary(max_size=30) | st.text(st.characters(exclude_categories=["Cs"])).map(str.encode))
+def test_any_bytes_become_text_that_anybody_may_write_and_those_bytes_again(data: bytes) -> None:
+    try:
+        read = shown(data)
+    except ValueError:
+        assert any(0x10FE80 <= ord(char) <= 0x10FEFF for char in data.decode(errors="replace"))
+        return
+    assert read.encode().decode() == read
+    assert raw(read) == data
+
+
+@pytest.mark.parametrize(
+    ("data", "read"),
+    [
+        (b"", ""),
+        (b"m1", "m1"),
+        ("é漢🙂".encode(), "é漢🙂"),
+        (b"\xff\x80", "\U0010feff\U0010fe80"),
+        (b"a\xc3", "a\U0010fec3"),
+    ],
+)
+def test_a_byte_that_is_no_utf8_becomes_a_private_character(data: bytes, read: str) -> None:
+    assert shown(data) == read
+    assert raw(read) == data
+
+
+def test_a_private_character_that_would_be_taken_for_a_byte_is_refused() -> None:
+    with pytest.raises(ValueError, match="private-use"):
+        shown("\U0010fec3".encode())
+
+
+def test_the_hash_is_signed_and_of_the_bytes() -> None:
+    assert string_hash("m1") == -1652044978079387191
+    assert string_hash(shown(b"\xff\x80")) != string_hash("ÿ\x80")
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"), [(5, 5), (-5, 5), (LOWEST + 1, -LOWEST - 1), (LOWEST, LOWEST)]
+)
+def test_the_lowest_number_has_no_magnitude(number: int, expected: int) -> None:
+    assert magnitude(number) == expected
+
+
+@pytest.mark.parametrize(
+    ("dividend", "divisor", "expected"), [(7, 3, 1), (-7, 3, -1), (LOWEST, 1000, -808), (-6, 3, 0)]
+)
+def test_a_remainder_has_the_sign_of_the_dividend(
+    dividend: int, divisor: int, expected: int
+) -> None:
+    assert remainder(dividend, divisor) == expected
+
+
+OWN = BloomParameters()
+
+
+def filter_field(words: bytes = bytes(16), **changes: int) -> bytes:
+    """A filter of 100 bits, but for what is named."""
+    parts = {
+        "capacity": 10,
+        "error_rate_ppm": 10_000,
+        "hash_count": 7,
+        "bit_count": 100,
+        **changes,
+    }
+    return nim_sds_pb2.BloomFilter(words=words, **parts).SerializeToString()
+
+
+def test_the_default_filter_has_nim_sds_size() -> None:
+    made = RollingBloomFilter(OWN, form=NIM_BLOOM)
+    assert made.layout == BloomLayout(150_000, 10, NIM_BLOOM)
+    assert len(bytes(made)) == 18_768
+
+
+@settings(derandomize=True, deadline=None, max_examples=50)
+@given(
+    st.sets(st.text(st.characters(exclude_categories=["Cs"])), max_size=50),
+    st.integers(1, 200),
+    st.floats(0.0001, 0.5),
+)
+def test_what_was_inserted_is_found_by_who_knows_only_the_bytes(
+    items: set[str], capacity: int, error_rate: float
+) -> None:
+    made = BloomFilter(BloomParameters(capacity, error_rate).layout_in(NIM_BLOOM))
+    for item in items:
+        made.insert(item)
+    sent = NIM_BLOOM.write(BloomParameters(capacity, error_rate), bytes(made))
+    layout, words = NIM_BLOOM.read(sent, OWN)
+    assert layout == made.layout
+    assert all(layout.holds(words, NIM_BLOOM.hash_pair(item)) for item in items)
+
+
+@pytest.mark.parametrize("length", [0, 16, 200, 93_760])
+def test_a_filter_is_written_as_protobuf_writes_it(length: int) -> None:
+    words = Random(length).randbytes(length)
+    assert NIM_BLOOM.write(BloomParameters(10, 0.01), words) == filter_field(words)
+
+
+def test_a_rolling_filter_is_written_whole() -> None:
+    parameters = BloomParameters(500, 1e-6)
+    ids = [f"m{n}" for n in range(3_000)]
+    rolling = RollingBloomFilter(parameters, ids, form=NIM_BLOOM)
+    layout, words = NIM_BLOOM.read(bytes(rolling), OWN)
+    assert all(layout.holds(words, NIM_BLOOM.hash_pair(i)) for i in ids[-len(rolling) :])
+    assert not any(layout.holds(words, NIM_BLOOM.hash_pair(i)) for i in ids[: -len(rolling)])
+
+
+def test_words_are_little_endian() -> None:
+    made = BloomFilter(BloomLayout(128, 1, NIM_BLOOM))
+    made.add((0, 0))
+    made.add((65, 0))
+    assert bytes(made).hex() == "01" + 7 * "00" + "02" + 15 * "00"
+    assert made.layout.probes_of((65, 0)) == [(8, 2)]
+
+
+def test_the_lowest_hash_lies_where_nim_puts_it() -> None:
+    # |A + i*B| mod m with A = -(2^63 mod m): `abs` overflows there.
+    assert spread((-(1 << 63), 5), 3, 100) == [8, 3, 2]
+
+
+@pytest.mark.parametrize(
+    "unreadable",
+    [
+        b"",
+        b"\xff",
+        bytes(18_752),
+        filter_field(words=bytes(8)),
+        filter_field(words=bytes(15)),
+        filter_field(bit_count=0),
+        filter_field(bit_count=128),
+        filter_field(bit_count=2**64 - 1),
+        filter_field(hash_count=0),
+        filter_field(hash_count=MAX_HASH_COUNT + 1),
+        filter_field(hash_count=2**64 - 1),
+        filter_field()[:-2],
+        filter_field()[18:],
+    ],
+)
+def test_a_filter_that_does_not_fit_itself_is_refused(unreadable: bytes) -> None:
+    NIM_BLOOM.read(filter_field(), OWN)
+    with pytest.raises(BloomFilterError):
+        NIM_BLOOM.read(unreadable, OWN)
+
+
+def test_the_smallest_filter_is_one() -> None:
+    layout, words = NIM_BLOOM.read(filter_field(bytes(8), bit_count=1, hash_count=1), OWN)
+    assert (layout.bit_count, layout.hash_count, words) == (1, 1, bytes(8))

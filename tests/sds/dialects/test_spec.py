@@ -12,10 +12,8 @@ from reliable_channel.sds import HistoryEntry, Message, MessageKind
 from reliable_channel.sds.dialects import CodecError, SpecCodec
 from reliable_channel.sds.dialects.codec import MAX_HISTORY_ENTRIES, MAX_ID_BYTES, MAX_MESSAGE_BYTES
 from reliable_channel.sds.dialects.spec import MAX_LAMPORT_TIMESTAMP
-from reliable_channel.sds.log.entry import LogEntry
 from reliable_channel.sds.log.log import MessageLog
-from reliable_channel.sds.log.root import ListedIds, LogRoot, Reconciling
-from reliable_channel.sds.message import LazyHistory
+from reliable_channel.sds.message import LazyHistory, ListedIds, LogEntry, LogRoot, Reconciling
 from reliable_channel.sds.references.causal_history import CausalTail
 
 CODEC = SpecCodec()

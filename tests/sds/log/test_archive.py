@@ -5,7 +5,7 @@ import pytest
 from reliable_channel.sds.changes import Changes, Recorder, Value
 from reliable_channel.sds.log import archive
 from reliable_channel.sds.log.archive import LOG_BLOCKS, NO_ARCHIVE, ArchiveBlocks, LogArchive
-from reliable_channel.sds.log.entry import LogEntry
+from reliable_channel.sds.message import LogEntry
 from reliable_channel.state import Identity, MemoryStateStore
 
 END = (1_000, "")

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from reliable_channel.sds.changes import LogRow, Recorder
 from reliable_channel.sds.log import archive
-from reliable_channel.sds.log.entry import LogEntry
 from reliable_channel.sds.log.log import EVICTED_IDS, MessageLog
+from reliable_channel.sds.message import LogEntry
 from reliable_channel.state import Identity, MemoryStateStore
 
 

@@ -4,7 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reliable_channel.sds.changes import CHANNEL, Recorder, Row, Value
-from reliable_channel.sds.log.root import LOG_SUMS, MAX_SECONDS, SUMMED_FROM, LogRoot, LogSums
+from reliable_channel.sds.log.root import LOG_SUMS, MAX_SECONDS, SUMMED_FROM, LogSums
+from reliable_channel.sds.message import LogRoot
 
 KEYS = st.tuples(st.integers(0, 20_000), st.text("abc", max_size=3))
 

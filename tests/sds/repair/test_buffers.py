@@ -16,7 +16,6 @@ from reliable_channel.sds.events import (
     RepairRequestReceived,
     RepairSent,
 )
-from reliable_channel.sds.log.kept_messages import REPAIR_CACHE
 from reliable_channel.sds.repair.buffers import (
     MAX_REST,
     IncomingRepairBuffer,
@@ -28,7 +27,7 @@ from reliable_channel.sds.repair.buffers import (
     t_req,
     t_resp,
 )
-from reliable_channel.sds.repair.cache import RepairCache
+from reliable_channel.sds.repair.cache import REPAIR_CACHE, RepairCache
 
 from ..world import (
     MINUTE,

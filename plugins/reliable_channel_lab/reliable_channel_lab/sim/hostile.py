@@ -9,7 +9,7 @@ from typing import Final
 from reliable_channel.sds import HistoryEntry, Message, SdsOptions, WireProfile
 from reliable_channel.sds.adaptive.bundles import MAX_UNPACKED_BYTES, packed
 from reliable_channel.sds.dialects import CodecError
-from reliable_channel.sds.log.root import FINGERPRINT_BYTES, ListedIds, LogRoot, Reconciling
+from reliable_channel.sds.message import FINGERPRINT_BYTES, ListedIds, LogRoot, Reconciling
 
 from .ledger import Ledger
 from .network import Network, Packet, packet

@@ -25,7 +25,7 @@ from reliable_channel.sds.events import (
     Outgoing,
     OutgoingKind,
 )
-from reliable_channel.sds.log.root import Reconciling
+from reliable_channel.sds.message import Reconciling
 
 from .budget import Spending
 from .filters import FilterJudge
