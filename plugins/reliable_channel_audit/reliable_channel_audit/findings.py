@@ -120,27 +120,30 @@ class Finding(NamedTuple):
     """Participant that the finding is about."""
     life: int
     message_id: str
-    """Id of the message that the finding is about. If the finding is not about a message,
-    `message_id` is empty."""
+    """Id of the message that the finding is about (empty without a message)."""
     at_ms: int
     """Time since which the promise is broken."""
     detail: str
 
 
 NOBODY_HAS_IT: Final = "acknowledged, and no other participant has it"
-_SEVERITIES: Final = (
-    (),
-    (Audit.DELIVERY, Audit.IDS, Audit.RECEIVED),
-    (Audit.ARRIVED, Audit.EXACTLY_ONCE, Audit.CAUSAL_ORDER, Audit.ACKNOWLEDGEMENTS),
-    (Audit.LOG_ORDER, Audit.EQUAL_LOGS, Audit.REFERENCES, Audit.JOURNALS),
-    (Audit.REPAIR, Audit.CLOCK),
-)
+_WRONG: Final = (Audit.ARRIVED, Audit.EXACTLY_ONCE, Audit.CAUSAL_ORDER, Audit.ACKNOWLEDGEMENTS)
+_DIFFERENT: Final = (Audit.LOG_ORDER, Audit.EQUAL_LOGS, Audit.REFERENCES, Audit.JOURNALS)
+SEVERITIES: Final[dict[str, tuple[Audit, ...]]] = {
+    NOBODY_HAS_IT: (),
+    "an application missed something, or received what it should not": (
+        *(Audit.DELIVERY, Audit.IDS, Audit.RECEIVED),
+    ),
+    "a log or an acknowledgement is wrong": _WRONG,
+    "logs, references or journals differ": _DIFFERENT,
+    "what may lead to worse": (Audit.REPAIR, Audit.CLOCK),
+}
+"""Texts about the severities of findings, the worst first, with the audits of each."""
 
 
 def severity(finding: Finding) -> int:
-    """Return the severity of a finding, from 0 (worst) to 4. The severities are lost acknowledged
-    messages, missed or wrong messages, wrong logs, different logs, and causes."""
+    """Return the severity of a finding as a place in `SEVERITIES`, from 0 (worst) to 4."""
     if finding.detail == NOBODY_HAS_IT:
         return 0
     audit = Audit(finding.audit)
-    return next(rank for rank, audits in enumerate(_SEVERITIES) if audit in audits)
+    return next(rank for rank, audits in enumerate(SEVERITIES.values()) if audit in audits)

@@ -12,18 +12,29 @@ from string import Template
 from typing import Any, Final
 
 from .evidence import Evidence, show
-from .findings import PROMISES, Audit, Finding, severity
+from .findings import PROMISES, SEVERITIES, Audit, Finding, severity
 from .lines import time_text
-from .rates import latency, percent
+from .rates import duration, latency, percent
 from .timeline import TimeBucket, draw_timeline
-from .verdict import NO_CASE, Behind, Value, Verdict
+from .verdict import NO_CASE, Behind, Rate, Value, Verdict
 
 MAX_ROWS: Final = 200
-"""Maximum number of rows in a table of the page. The Parquet files of the report contain all
-rows."""
+"""Maximum number of rows in a table of the page. The report's Parquet files contain all rows."""
 MAX_IN_MATRIX: Final = 40
 """Maximum number of participants in the table of promises, those with findings first."""
 MAX_STEPS_SHOWN: Final = 40
+MAX_HOURS: Final = 48
+MAX_PAIRS: Final = 40
+"""Maximum number of rows in a table of delivery rates, the worst first."""
+MAX_IN_GRID: Final = 10
+"""Maximum number of participants in a grid of senders and receivers. For larger groups, the report
+lists the worst pairs instead."""
+_ABOUT: Final = (
+    "Delivery to others than the sender, and the latency from the sender's log to theirs that so "
+    "many percent of the deliveries do not exceed. Without the sender's journal, the latency "
+    "starts at the first delivery."
+)
+_COUNTS: Final = ("delivered", "lost", "rate", "p50", "p90", "p99", "max")
 TIMES: Final = {
     "at_ms": "since",
     "hour_ms": "hour",
@@ -37,13 +48,6 @@ HEADLINES: Final = {
     Value.BROKEN: "Broken promises",
     Value.UNKNOWN: "It is not known whether all promises were kept",
 }
-SEVERITIES: Final = (
-    "acknowledged, and no other participant has it",
-    "an application missed something, or received what it should not",
-    "a log or an acknowledgement is wrong",
-    "logs, references or journals differ",
-    "what may lead to worse",
-)
 _LONG_ID: Final = re.compile(r"\b([0-9a-f]{10})[0-9a-f]{54}\b")
 _FIGURE: Final = re.compile(r"-?[\d.,]+(?: [a-z%]+)?|")
 _MARKS: Final = {Value.KEPT: "✓", Value.BROKEN: "✗", Value.UNKNOWN: "?"}
@@ -78,8 +82,7 @@ def page(
     *,
     leading: Iterable[str] = (),
 ) -> str:
-    """Return the whole page, with deliveries before promises. `sections` are made by the function
-    `section`."""
+    """Return the whole page, with deliveries before promises. `section` makes `sections`."""
     about = "Messages that were accepted while the participant was there, and are not in its log."
     latencies = "From the sender to the logs of others, by when it was accepted."
     unread = "What could not be read. All else was judged."
@@ -109,8 +112,7 @@ def section(
     rows: Sequence[Sequence[Any]] = (),
     drawn: str = "",
 ) -> str:
-    """Return a section with a title, an explanation, and a table or a drawing. A table shows at
-    most `MAX_ROWS` rows."""
+    """Return a section with title, explanation, and a drawing or a table of `MAX_ROWS` rows."""
     if not rows and not drawn:
         return f'<p class="about">{escape(title)}: none.</p>'
     filled = _table(columns, rows[:MAX_ROWS]) if rows else ""
@@ -118,10 +120,10 @@ def section(
     return _heading(title, about) + picture + filled
 
 
-def matrix(
+def _grid(
     corner: str, heads: Iterable[str], rows: Mapping[str, Iterable[str]], kind: str = ""
 ) -> str:
-    """Return a table with a participant in each row. `heads` and the cells of `rows` are HTML."""
+    """A table with a participant in each row. `heads` and the cells of `rows` are HTML."""
     body = (
         f"<tr><td>{escape(name[:40])}</td>{''.join(cells)}</tr>\n" for name, cells in rows.items()
     )
@@ -250,7 +252,7 @@ def _matrix(found: Verdict, cases: CaseTable) -> Iterator[str]:
         ]
         for name in names
     }
-    yield matrix("participant", heads, rows)
+    yield _grid("participant", heads, rows)
 
 
 def _mark(findings: int, cases: int, why: str | None) -> str:
@@ -315,3 +317,60 @@ def _evidence(evidence: Sequence[Evidence]) -> Iterator[str]:
             yield f'<p class="about">Around {escape(where)}</p>'
             yield f"<pre>{_short(chr(10).join(lines))}</pre>"
         yield f"<pre>{escape(each.command)}</pre></details>"
+
+
+def delivery_sections(found: Verdict) -> Iterator[str]:
+    """Yield the sections about delivery rates and latencies, by channel if there are several."""
+    channels = [each for each in found.rates if each.hour_ms is None and each.sender_id is None]
+    hours = [each for each in found.rates if each.hour_ms is not None]
+    pairs = [each for each in found.rates if each.sender_id is not None]
+    if len(channels) > 1:
+        rows = [(each.channel_id, *_counts(each)) for each in channels]
+        yield section("Delivery by channel", _ABOUT, ["channel_id", *_COUNTS], rows)
+    by_rate = sorted(hours, key=lambda each: (*each.badness, -(each.hour_ms or 0)))
+    worst = sorted(by_rate[:MAX_HOURS])
+    of_hours = [(each.channel_id, each.hour_ms, *_counts(each)) for each in worst]
+    about = f"By the hour in which messages were accepted (UTC). {_ABOUT}"
+    about += _some(len(worst), len(hours), "hours", "delivery_by_hour.parquet")
+    yield section("Delivery by hour", about, ["channel_id", "hour_ms", *_COUNTS], of_hours)
+    yield _of_pairs(pairs, is_one_channel=len(channels) == 1)
+
+
+def _of_pairs(pairs: Sequence[Rate], *, is_one_channel: bool) -> str:
+    title = "Delivery by sender and receiver"
+    names = sorted({name for each in pairs for name in (each.sender_id, each.receiver_id) if name})
+    if pairs and is_one_channel and len(names) <= MAX_IN_GRID:
+        about = (
+            "A row a sender, a column a receiver: delivery rate, and the latency of half and of "
+            "99 % of the deliveries."
+        )
+        of = {(each.sender_id, each.receiver_id): each for each in pairs}
+        heads = (f"<th>{escape(name[:40])}</th>" for name in names)
+        rows = {name: [_square(of.get((name, other))) for other in names] for name in names}
+        return section(title, about, drawn=_grid("from", heads, rows, " grid"))
+    columns = ["channel_id", "sender", "receiver", *_COUNTS]
+    rows_of_pairs = [
+        (each.channel_id, each.sender_id, each.receiver_id, *_counts(each))
+        for each in pairs[:MAX_PAIRS]
+    ]
+    about = f"The worst first. {_ABOUT}"
+    about += _some(len(rows_of_pairs), len(pairs), "pairs", "delivery_by_pair.parquet")
+    return section(title, about, columns, rows_of_pairs)
+
+
+def _counts(rate: Rate) -> tuple[int | str, ...]:
+    latencies = rate.p50_ms, rate.p90_ms, rate.p99_ms, rate.max_ms
+    return rate.delivered, rate.lost, percent(rate.rate), *map(duration, latencies)
+
+
+def _some(shown: int, there: int, things: str, file: str) -> str:
+    return f" {shown} of {there:,} {things}, the worst; {file} has all." if shown < there else ""
+
+
+def _square(rate: Rate | None) -> str:
+    if rate is None:
+        return "<td>&ndash;</td>"
+    value = "broken" if rate.lost else "kept"
+    times = f"{duration(rate.p50_ms)}<br>{duration(rate.p99_ms)}"
+    counts = f"{rate.delivered:,} of {rate.delivered + rate.lost:,}"
+    return f'<td class="{value}" title="{counts}">{percent(rate.rate)}<small>{times}</small></td>'

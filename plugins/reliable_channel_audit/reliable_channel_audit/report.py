@@ -13,13 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from .dag import Shape, places, said_by, shape, union
-from .delivery_sections import delivery_sections
 from .evidence import Evidence
 from .facts import Repair
 from .findings import Coverage
 from .journals import Participant, group_of, journal_files, options_of
 from .misbehaviour import Deed
-from .page import CaseTable, Subject, page, section, worst_participants
+from .page import CaseTable, Subject, delivery_sections, page, section, worst_participants
 from .rates import LEVELS, levels
 from .replay import Life
 from .tables.ingest import Row
