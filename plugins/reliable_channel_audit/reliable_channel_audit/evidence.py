@@ -1,5 +1,4 @@
-"""Evidence about a message, which is its history across journals with file and line of each
-step."""
+"""Evidence about a message, its history across journals with file and line of each step."""
 
 from __future__ import annotations
 
@@ -109,8 +108,7 @@ def evidence(
     paths: Sequence[str | Path],
     most: int = MAX_EVIDENCE,
 ) -> list[Evidence]:
-    """Return evidence for the worst findings, one for each message, from journals at the given
-    paths."""
+    """Return evidence for the worst findings, one for each message, from journals at `paths`."""
     first: dict[tuple[str, ...], Finding] = {}
     for each in sorted(found.findings, key=lambda each: (severity(each), each)):
         about = (each.audit, each.participant_id, str(each.at_ms))

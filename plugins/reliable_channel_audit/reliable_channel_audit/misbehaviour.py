@@ -76,7 +76,8 @@ class Misbehaviour:
             case "message_forged":
                 self.note(sender_id, "took the id of another message", message_id, at_ms)
             case event if event == WIRE_IN and message is not None and message.bloom_filter:
-                if _fill(message.bloom_filter) > MAX_FILL:
+                bits = 8 * len(message.bloom_filter)  # the few of a header among them
+                if set_bits(message.bloom_filter) > MAX_FILL * bits:
                     what = "a bloom filter that has everything"
                     self.note(message.sender_id, what, message.message_id, at_ms)
 
@@ -94,8 +95,3 @@ class Misbehaviour:
             return OTHERS
         self._names.add(name)
         return name
-
-
-def _fill(bloom_filter: bytes) -> float:
-    """The share of bits that are set, the few of a header among them."""
-    return set_bits(bloom_filter) / (8 * len(bloom_filter))
