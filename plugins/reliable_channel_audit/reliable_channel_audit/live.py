@@ -107,9 +107,7 @@ def notices(journal: DataFrame, *, patience_ms: int = PATIENCE_MS) -> DataFrame:
     )
 
 
-def start(
-    writer: DataStreamWriter, directory: str, *, until_now: bool = False, tries: int = TRIES
-) -> StreamingQuery:
+def start(writer: DataStreamWriter, directory: str, *, until_now: bool = False) -> StreamingQuery:
     """Start a query that writes into a folder. The query runs without end, or until the present end
     of the journals.
 
@@ -118,10 +116,10 @@ def start(
     not run batches without lines, because it would never end.
 
     Raises:
-        StreamingQueryException: the query failed for another reason, or `tries` times.
+        StreamingQueryException: the query failed for another reason, or `TRIES` times.
     """
     query = _started(writer, directory, until_now)
-    for _ in range(tries - 1):
+    for _ in range(TRIES - 1):
         while query.isActive and query.status["message"].startswith(_STARTING):
             time.sleep(LOOK_S)
         failure = query.exception()

@@ -162,10 +162,10 @@ class Compared:
     lost: Counter[tuple[str, str, str, int]] = field(default_factory=Counter)
     """Number of undelivered messages, by channel, sender, receiver and hour."""
 
-    def lacks(self, whose: Whose, since_ms: int, messages: int = 1) -> None:
-        """Count messages that a participant lacks at the end."""
+    def lacks(self, whose: Whose, since_ms: int) -> None:
+        """Count a message that a participant lacks at the end."""
         count, first_ms = self.behind.get(whose, (0, since_ms))
-        self.behind[whose] = count + messages, min(first_ms, since_ms)
+        self.behind[whose] = count + 1, min(first_ms, since_ms)
 
     def cannot_judge(self, audit: Audit, participant_id: str, why: str) -> None:
         """Note a reason why an audit cannot judge a case. Of several reasons, the one that is kept
