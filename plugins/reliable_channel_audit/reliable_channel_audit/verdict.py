@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from enum import Enum
+from itertools import groupby, islice
 from typing import Final, NamedTuple
 
 from .findings import ESSENTIAL, Audit, Finding, severity
@@ -166,13 +167,10 @@ class Verdict:
 
 def counted(findings: list[Finding]) -> tuple[dict[str, int], list[Finding]]:
     """Return the number of findings for each audit, and the first findings of each."""
-    broken: Counter[str] = Counter()
-    first = []
-    for each in sorted(findings):
-        broken[each.audit] += 1
-        if broken[each.audit] <= MAX_FINDINGS:
-            first.append(each)
-    return dict(broken), first
+    ordered = sorted(findings)
+    by_audit = groupby(ordered, key=lambda each: each.audit)
+    first = [each for _, found in by_audit for each in islice(found, MAX_FINDINGS)]
+    return dict(Counter(each.audit for each in ordered)), first
 
 
 def often(times: int) -> str:
