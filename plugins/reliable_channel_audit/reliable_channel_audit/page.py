@@ -12,7 +12,7 @@ from string import Template
 from typing import Any, Final
 
 from .evidence import Evidence, show
-from .findings import PROMISES, SEVERITIES, Audit, Finding, severity
+from .findings import SEVERITIES, Audit, Finding, severity
 from .lines import time_text
 from .rates import duration, latency, percent
 from .timeline import TimeBucket, draw_timeline
@@ -221,7 +221,7 @@ def _promises(found: Verdict) -> Iterator[str]:
         }[value]
         mark = _MARKS[value]
         yield (
-            f'<tr><td class="{value.value}">{mark}</td><td>{escape(PROMISES[audit])}</td>'
+            f'<tr><td class="{value.value}">{mark}</td><td>{escape(audit.promise)}</td>'
             f'<td class="{value.value}">{count}</td></tr>'
         )
     yield "</table>"
@@ -242,7 +242,7 @@ def _matrix(found: Verdict, cases: CaseTable) -> Iterator[str]:
         about += f" {len(names)} of {found.participants:,} participants, those with findings first."
     yield _heading("Participants and promises", about)
     heads = (
-        f'<th title="{escape(PROMISES[audit])}">{audit.value.replace("_", " ")}</th>'
+        f'<th title="{escape(audit.promise)}">{audit.value.replace("_", " ")}</th>'
         for audit in Audit
     )
     rows = {
