@@ -109,13 +109,12 @@ def _majority(
     """The participants, more than half of them, whose clocks may be equal, if there are such."""
     waiting = set(peers)
     while waiting:
-        group, ends = set[str](), [min(waiting)]
+        group, ends = set[str](), {min(waiting)}
         while ends:
-            one = ends.pop()
-            if one not in group:
-                group.add(one)
-                both = ((each, min(least[one, each], least[each, one])) for each in peers[one])
-                ends += [each for each, ms in both if ms >= -MAX_OFFSET_MS]
+            group |= ends
+            pairs = [(one, each) for one in ends for each in peers[one] - group]
+            both = ((each, min(least[one, each], least[each, one])) for one, each in pairs)
+            ends = {each for each, ms in both if ms >= -MAX_OFFSET_MS}
         waiting -= group
         if 2 * len(group) > len(peers):
             return frozenset(group)

@@ -277,15 +277,14 @@ class Lives:
         """Return the line with its place and the number of its log."""
         if path != self._path:
             self._before, self._path, self._is_first = Path(self._path).name, path, True
-        if line.event == OPENED and self._is_first and self._before:
-            follows = settings(line).get("follows")
-            if follows in (self._before, f"{self._before}.gz"):
-                line = line._replace(event=CONTINUED)
-                self._is_first = False
         if line.event == OPENED:
-            overlaps = self._is_first and (line.at_ms or 0) < self._last_ms
-            is_new = isinstance(settings(line).get("wanted_from_ms"), int)
-            self._life += self._life < 0 or overlaps or is_new
+            values, befores = settings(line), (self._before, f"{self._before}.gz")
+            if self._is_first and self._before and values.get("follows") in befores:
+                line = line._replace(event=CONTINUED)
+            else:
+                overlaps = self._is_first and (line.at_ms or 0) < self._last_ms
+                is_new = isinstance(values.get("wanted_from_ms"), int)
+                self._life += self._life < 0 or overlaps or is_new
             self._is_first = False
         if line.event != SET_ASIDE:
             self._last_ms = max(self._last_ms, line.at_ms or 0)
