@@ -32,10 +32,7 @@ from .log_order import HOUR_MS
 from .replay import Life
 from .verdict import NO_CASE
 
-LOST: Final = "declared lost"
-NEVER: Final = "never delivered"
 ANOTHER_MESSAGE: Final = "another message than its sender accepted, or most others have"
-NO_JOURNAL_KNOWS: Final = " refers to it, and no journal knows it"
 NOT_SENT: Final = "its sender, whose journal is here, did not send it"
 ENDS_EARLY: Final = "its journal ends before it does"
 NOBODY: Final = ""
@@ -275,7 +272,8 @@ class Messages:
             elif due_ms > until_ms and not is_lost:
                 result.on_the_way += 1
             else:
-                detail = f"{LOST if is_lost else NEVER}; sent by {message.sender_id}"
+                what = "declared lost" if is_lost else "never delivered"
+                detail = f"{what}; sent by {message.sender_id}"
                 self._find(Audit.DELIVERY, whose, message_id, message.at_ms, detail)
                 route = life.channel_id, message.sender_id, life.participant_id
                 result.lost[*route, hour_of(accepted_ms)] += 1
@@ -313,7 +311,7 @@ class Messages:
             if gap is not None:
                 self.result.cannot_judge(Audit.REFERENCES, gap.participant_id, gap.why)
             else:
-                detail = each.first_segment_id + NO_JOURNAL_KNOWS
+                detail = f"{each.first_segment_id} refers to it, and no journal knows it"
                 self._find(Audit.REFERENCES, each[:3], each.message_id, each.at_ms, detail)
 
     def not_sent(self) -> dict[MessageKey, list[Delivery]]:
