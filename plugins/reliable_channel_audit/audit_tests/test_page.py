@@ -9,14 +9,13 @@ from pathlib import Path
 from reliable_channel.runtime.journal import JOURNAL_FORMAT
 from reliable_channel_audit.check import check
 from reliable_channel_audit.evidence import Evidence, evidence
-from reliable_channel_audit.findings import PROMISES, Audit
+from reliable_channel_audit.findings import PROMISES, Audit, Coverage
 from reliable_channel_audit.journals import group_of, journal_files, options_of
 from reliable_channel_audit.page import (
-    Subject,
+    about_journals,
     delivery_sections,
     page,
     section,
-    worst_participants,
 )
 from reliable_channel_audit.rates import listed, percent
 from reliable_channel_audit.verdict import Rate, Verdict
@@ -24,7 +23,10 @@ from reliable_channel_audit.verdict import Rate, Verdict
 from .generated import SMALL_BLOOM, write_group
 from .planted import plant
 
-CASES = {("p000", "delivery"): (30, None), ("p001", "delivery"): (30, "a line cannot be read")}
+CASES = [
+    Coverage("general", "p000", 0, "delivery", 30, None),
+    Coverage("general", "p001", 0, "delivery", 30, "a line cannot be read"),
+]
 
 
 class Tags(HTMLParser):
@@ -42,9 +44,11 @@ class Tags(HTMLParser):
         assert tag in ("line", "rect", "path") or self.open.pop() == tag
 
 
-def shown(found: Verdict, proofs: list[Evidence], *sections: str) -> str:
-    subject = Subject(["general"], 0, 90_000, [JOURNAL_FORMAT], {"seed": "7"}, 10_000, "1.0")
-    text = page(found, subject, CASES, [], proofs, sections)
+def shown(
+    found: Verdict, proofs: list[Evidence], *sections: str, cases: list[Coverage] = CASES
+) -> str:
+    about = about_journals(found, [], [JOURNAL_FORMAT], {"seed": "7"}, 10_000)
+    text = page(found, about, cases, [], proofs, sections)
     tags = Tags()
     tags.feed(text)
     assert not tags.open
@@ -98,7 +102,9 @@ def test_participants_with_findings_are_shown_first(tmp_path: Path) -> None:
     plant("missing", path, seed=1)
     found = check([tmp_path])
     many = [f"a{number:03}" for number in range(100)]
-    names = worst_participants(found, many)
+    cases = [CASES[0]._replace(participant_id=name) for name in (*many, path.stem)]
+    text = shown(found, [], cases=cases)
+    names = re.findall(r"<tr><td>(\w+)</td><td class=\"", text)
     assert len(names) == 40
     assert path.stem in names
     assert set(found.broken) == {Audit.DELIVERY.value}

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
+from importlib.metadata import version
 from pathlib import Path
 from string import Template
 from typing import Any, Final
 
 from .evidence import Evidence, show
-from .findings import SEVERITIES, Audit, Finding, severity
+from .findings import SEVERITIES, Audit, Coverage, Finding, severity
 from .lines import time_text
 from .rates import duration, latency, percent
+from .replay import Life
 from .timeline import TimeBucket, draw_timeline
 from .verdict import NO_CASE, Behind, Rate, Value, Verdict
 
@@ -54,48 +55,31 @@ _MARKS: Final = {Value.KEPT: "✓", Value.BROKEN: "✗", Value.UNKNOWN: "?"}
 _COLUMNS: Final = ("promise", "participant", "message", "since", "what", "evidence")
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
-    channels: Sequence[str]
-    begin_ms: int
-    end_ms: int
-    formats: Sequence[str]
-    """Versions of the journals' format."""
-    options: Mapping[str, str]
-    """Options of the channel that differ from the defaults, by name."""
-    settle_ms: int
-    version: str
-    """Name and version of the audit program."""
-
-
-CaseTable = Mapping[tuple[str, str], tuple[int, str | None]]
-"""Number of cases by participant and audit, with the reason for unjudged cases."""
-
-
 def page(
     found: Verdict,
-    subject: Subject,
-    cases: CaseTable,
+    about: Iterable[str],
+    coverage: Iterable[Coverage],
     buckets: Sequence[TimeBucket],
     evidence: Sequence[Evidence],
     sections: Iterable[str],
     *,
     leading: Iterable[str] = (),
 ) -> str:
-    """Return the whole page, with deliveries before promises. `section` makes `sections`."""
-    about = "Messages that were accepted while the participant was there, and are not in its log."
+    """Return the whole page, with deliveries before promises. `about_journals` makes `about`,
+    and `section` makes `sections`."""
+    behind = "Messages that were accepted while the participant was there, and are not in its log."
     latencies = "From the sender to the logs of others, by when it was accepted."
     unread = "What could not be read. All else was judged."
     columns = "file", "why", "lines", "first line"
     drawn = draw_timeline(buckets)
     body = [
         f'<h1 class="{found.value.value}">{HEADLINES[found.value]}</h1>',
-        *_judged(found, subject),
-        section("Behind now", about, Behind._fields, found.behind),
+        *about,
+        section("Behind now", behind, Behind._fields, found.behind),
         section("Latency over time", latencies, drawn=drawn) if drawn else "",
         *leading,
         *_promises(found),
-        *_matrix(found, cases),
+        *_matrix(found, coverage),
         *_findings(found, evidence),
         *sections,
         section("Set aside", unread, columns, found.set_aside) if found.set_aside else "",
@@ -129,13 +113,6 @@ def _grid(
     )
     head = f"<tr><th>{corner}</th>{''.join(heads)}</tr>\n"
     return f'<table class="matrix{kind}">{head}{"".join(body)}</table>'
-
-
-def worst_participants(found: Verdict, participants: Iterable[str]) -> list[str]:
-    """Return the participants in the table of promises, those with findings first."""
-    counts = Counter(each.participant_id for each in found.findings)
-    every = sorted({*participants, *counts}, key=lambda name: (-counts[name], name))
-    return sorted(every[:MAX_IN_MATRIX])
 
 
 def _heading(title: str, about: str) -> str:
@@ -175,25 +152,36 @@ def _short(text: str) -> str:
     return _LONG_ID.sub(r'<span title="\g<0>">\1…</span>', escape(text))
 
 
-def _judged(found: Verdict, subject: Subject) -> Iterator[str]:
+def about_journals(
+    found: Verdict,
+    lives: Sequence[Life],
+    formats: Iterable[str],
+    options: Mapping[str, str],
+    settle_ms: int | None = None,
+) -> Iterator[str]:
+    """Yield the most important facts about journals of some formats. The `options` of their
+    channels differ from the defaults."""
+    ahead_ms = found.ahead_ms
+    begin_ms = min((each.opened_ms - ahead_ms.get(each[:2], 0) for each in lives), default=0)
+    end_ms = max((each.until_ms - ahead_ms.get(each[:2], 0) for each in lives), default=0)
+    channels = sorted({each.channel_id for each in lives})
     logs = "one log" if found.logs == 1 else f"{found.logs} different logs"
-    seconds = (subject.end_ms - subject.begin_ms) / 1000
+    seconds = (end_ms - begin_ms) / 1000
     delivered, owed = found.delivered
     rate = f" ({percent(delivered / owed)})" if owed else ""
-    names = ", ".join(subject.channels[:5]) + ", …" * (len(subject.channels) > 5)
-    behind = {each[:2] for each in found.behind}
+    names = ", ".join(channels[:5]) + ", …" * (len(channels) > 5)
     facts = {
         "delivered": f"{delivered:,} of {owed:,}{rate}",
-        "latency": latency(found.rates[0]) if len(subject.channels) == 1 and found.rates else "",
+        "latency": latency(found.rates[0]) if len(channels) == 1 and found.rates else "",
         "lost": f"{owed - delivered:,}",
-        "behind now": f"{len(behind):,} of {found.participants:,}",
+        "behind now": f"{len({each[:2] for each in found.behind}):,} of {found.participants:,}",
         "on their way at the end": f"{found.on_the_way:,}",
         "not monitored": ", ".join(name for _, name in found.without_journal[:5]),
-        "channel" if len(subject.channels) == 1 else "channels": names,
+        "channel" if len(channels) == 1 else "channels": names,
         "participants": f"{found.participants:,}, {logs}",
         "messages": f"{found.messages:,}",
-        "from": time_text(subject.begin_ms, "%Y-%m-%d %H:%M:%S"),
-        "to": time_text(subject.end_ms, "%Y-%m-%d %H:%M:%S"),
+        "from": time_text(begin_ms, "%Y-%m-%d %H:%M:%S"),
+        "to": time_text(end_ms, "%Y-%m-%d %H:%M:%S"),
         "duration": f"{seconds:,.0f} s" if seconds < 7_200 else f"{seconds / 3_600:,.1f} h",
     }
     cells = (
@@ -202,12 +190,15 @@ def _judged(found: Verdict, subject: Subject) -> Iterator[str]:
         if value
     )
     yield f'<div class="facts">{"".join(cells)}</div>'
-    others = "; ".join(f"{name} {value}" for name, value in subject.options.items())
-    about = (
-        f"Judged by {subject.version} from journals of {', '.join(subject.formats)}. A message is "
-        f"due after {subject.settle_ms / 1000:g} s. Options other than the defaults: "
+    longest_ms = max((each.settle_ms for each in lives), default=0)
+    due_s = (longest_ms if settle_ms is None else settle_ms) / 1000
+    others = "; ".join(f"{name} {value}" for name, value in options.items()) or "none"
+    text = (
+        f"Judged by reliable-channel {version('reliable-channel')} from journals of "
+        f"{', '.join(formats)}. A message is due after {due_s:g} s. Options other than the "
+        f"defaults: {others}."
     )
-    yield f'<p class="about">{escape(about + (others or "none"))}.</p>'
+    yield f'<p class="about">{escape(text)}</p>'
 
 
 def _promises(found: Verdict) -> Iterator[str]:
@@ -232,8 +223,15 @@ def _findings_text(found: Verdict, audit: Audit) -> str:
     return f"{count:,} of {cases:,}" if count <= cases else f"{count:,} findings"
 
 
-def _matrix(found: Verdict, cases: CaseTable) -> Iterator[str]:
-    names = sorted({name for name, _ in cases})
+def _matrix(found: Verdict, coverage: Iterable[Coverage]) -> Iterator[str]:
+    cases: defaultdict[str, dict[str, tuple[int, str | None]]] = defaultdict(dict)
+    for each in coverage:
+        count, why = cases[each.participant_id].get(each.audit, (0, None))
+        least = min(filter(None, (why, each.why)), default=None)
+        cases[each.participant_id][each.audit] = count + each.cases, least
+    of_each = Counter(each.participant_id for each in found.findings)
+    worst = sorted({*cases, *of_each}, key=lambda name: (-of_each[name], name))[:MAX_IN_MATRIX]
+    names = sorted(cases.keys() & worst)
     if not names:
         return
     counts = Counter((each.participant_id, each.audit) for each in found.findings)
@@ -247,7 +245,7 @@ def _matrix(found: Verdict, cases: CaseTable) -> Iterator[str]:
     )
     rows = {
         name: [
-            _mark(counts[name, audit.value], *cases.get((name, audit.value), (0, None)))
+            _mark(counts[name, audit.value], *cases[name].get(audit.value, (0, None)))
             for audit in Audit
         ]
         for name in names
