@@ -46,7 +46,7 @@ def test_the_worst_come_first_each_message_once(tmp_path: Path) -> None:
     plant("missing", paths[1], seed=1)
     plant("acknowledged and lost", paths[2], seed=3)
     group = group_of(journal_files([tmp_path])).participants
-    shown = evidence(group, check([tmp_path]), [tmp_path], 10)
+    shown = evidence(group, check([tmp_path]), [tmp_path])
     assert [each.severity for each in shown] == [0, 1, 4]
     assert shown[0].path == str(paths[2])
     assert shown[0].finding.detail == "acknowledged, and no other participant has it"

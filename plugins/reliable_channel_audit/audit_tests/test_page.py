@@ -8,17 +8,25 @@ from pathlib import Path
 
 from reliable_channel.runtime.journal import JOURNAL_FORMAT
 from reliable_channel_audit.check import check
-from reliable_channel_audit.delivery_sections import delivery_sections
 from reliable_channel_audit.evidence import Evidence, evidence
-from reliable_channel_audit.findings import PROMISES, Audit
+from reliable_channel_audit.findings import PROMISES, Audit, Coverage
 from reliable_channel_audit.journals import group_of, journal_files, options_of
-from reliable_channel_audit.page import Subject, page, section, worst_participants
+from reliable_channel_audit.page import (
+    about_journals,
+    delivery_sections,
+    page,
+    section,
+)
+from reliable_channel_audit.rates import listed, percent
 from reliable_channel_audit.verdict import Rate, Verdict
 
 from .generated import SMALL_BLOOM, write_group
 from .planted import plant
 
-CASES = {("p000", "delivery"): (30, None), ("p001", "delivery"): (30, "a line cannot be read")}
+CASES = [
+    Coverage("general", "p000", 0, "delivery", 30, None),
+    Coverage("general", "p001", 0, "delivery", 30, "a line cannot be read"),
+]
 
 
 class Tags(HTMLParser):
@@ -36,9 +44,11 @@ class Tags(HTMLParser):
         assert tag in ("line", "rect", "path") or self.open.pop() == tag
 
 
-def shown(found: Verdict, proofs: list[Evidence], *sections: str) -> str:
-    subject = Subject(["general"], 0, 90_000, [JOURNAL_FORMAT], {"seed": "7"}, 10_000, "1.0")
-    text = page(found, subject, CASES, [], proofs, sections)
+def shown(
+    found: Verdict, proofs: list[Evidence], *sections: str, cases: list[Coverage] = CASES
+) -> str:
+    about = about_journals(found, [], [JOURNAL_FORMAT], {"seed": "7"}, 10_000)
+    text = page(found, about, cases, [], proofs, sections)
     tags = Tags()
     tags.feed(text)
     assert not tags.open
@@ -92,7 +102,9 @@ def test_participants_with_findings_are_shown_first(tmp_path: Path) -> None:
     plant("missing", path, seed=1)
     found = check([tmp_path])
     many = [f"a{number:03}" for number in range(100)]
-    names = worst_participants(found, many)
+    cases = [CASES[0]._replace(participant_id=name) for name in (*many, path.stem)]
+    text = shown(found, [], cases=cases)
+    names = re.findall(r"<tr><td>(\w+)</td><td class=\"", text)
     assert len(names) == 40
     assert path.stem in names
     assert set(found.broken) == {Audit.DELIVERY.value}
@@ -102,3 +114,36 @@ def test_options_that_are_not_the_default(tmp_path: Path) -> None:
     write_group(tmp_path)
     group = group_of(journal_files([tmp_path])).participants
     assert options_of(group) == ([JOURNAL_FORMAT], {"bloom_capacity": str(SMALL_BLOOM.capacity)})
+
+
+def test_a_loss_shows_between_its_sender_and_its_receiver(tmp_path: Path) -> None:
+    path = write_group(tmp_path)[3]
+    plant("missing", path, seed=1)
+    found = check([tmp_path])
+    *_, pairs = delivery_sections(found)
+    (lost,) = re.findall(r'<td class="broken" title="([^"]*)">([\d.]+ %)', pairs)
+    (worst,) = [each for each in found.rates if each.receiver_id == path.stem and each.lost]
+    assert lost == (f"{worst.delivered} of {worst.delivered + 1}", percent(worst.rate))
+    assert pairs.count('<td class="kept"') == 11
+
+
+def test_of_many_pairs_the_worst_are_listed_first() -> None:
+    names = [f"p{number:02}" for number in range(12)]
+    pairs = [
+        Rate("general", None, sender, receiver, 99, sender == "p07", 0.99, 1, 2, 3, 4)
+        for sender in names
+        for receiver in names
+        if sender != receiver
+    ]
+    *_, text = delivery_sections(Verdict(rates=listed(pairs)))
+    assert "40 of 132 pairs, the worst" in text
+
+
+def test_several_channels_have_a_section_and_a_column() -> None:
+    rates = [Rate(name, None, None, None, 9, 0, 1.0, 1, 2, 3, 4) for name in ("one", "two")]
+    hours = [rate._replace(hour_ms=3_600_000 * hour) for rate in rates for hour in range(50)]
+    by_channel, by_hour, by_pair = delivery_sections(Verdict(rates=rates + hours))
+    assert re.findall(r"<th[^>]*>(.*?)</th>", by_channel)[:2] == ["channel", "delivered"]
+    assert by_hour.count("<td>one</td>") + by_hour.count("<td>two</td>") == 48
+    assert "48 of 100 hours, the worst" in by_hour
+    assert by_pair == '<p class="about">Delivery by sender and receiver: none.</p>'

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, TypeAlias
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -29,21 +29,15 @@ file name."""
 SCHEMA: Final = pa.schema(
     [
         pa.field("message_hash", pa.binary(), nullable=False),
-        pa.field("pubsub_topic", pa.string()),
-        pa.field("content_topic", pa.string()),
-        pa.field("timestamp_ns", pa.int64()),
-        pa.field("payload", pa.binary()),
-        pa.field("meta", pa.binary()),
-        pa.field("day", pa.string()),
+        ("pubsub_topic", pa.string()),
+        ("content_topic", pa.string()),
+        ("timestamp_ns", pa.int64()),
+        ("payload", pa.binary()),
+        ("meta", pa.binary()),
+        ("day", pa.string()),
     ]
 )
 """Columns of `databases.Row`, and the day (UTC) of the timestamp."""
-
-
-class Archive(Protocol):
-    def add(self, rows: Sequence[Row]) -> int:
-        """Add messages that the archive lacks. `add` returns the number of added messages."""
-        ...
 
 
 class ParquetArchive:
@@ -59,7 +53,7 @@ class ParquetArchive:
         """The hashes in each folder that the last rows were for."""
 
     def add(self, rows: Sequence[Row]) -> int:
-        """Add messages that the archive lacks."""
+        """Add messages that the archive lacks. `add` returns the number of added messages."""
         parts: dict[Path, dict[bytes, Row]] = defaultdict(dict)
         for row in rows:
             parts[self._folder(row)][row[0]] = row
@@ -92,8 +86,7 @@ class ParquetArchive:
 
 
 class DeltaArchive:
-    """Delta table of messages, partitioned by day, which other programs may read at the same
-    time."""
+    """Delta table of messages by day, which other programs may read at the same time."""
 
     def __init__(self, directory: Path) -> None:
         import deltalake  # noqa: F401 - what is missing is said before anything is read
@@ -101,7 +94,7 @@ class DeltaArchive:
         self._directory = directory
 
     def add(self, rows: Sequence[Row]) -> int:
-        """Add messages that the archive lacks."""
+        """Add messages that the archive lacks. `add` returns the number of added messages."""
         from deltalake import DeltaTable
 
         table = DeltaTable.create(
@@ -121,6 +114,9 @@ class DeltaArchive:
             .execute()
         )
         return int(merged["num_target_rows_inserted"])
+
+
+Archive: TypeAlias = ParquetArchive | DeltaArchive
 
 
 def open_archive(directory: Path, form: str) -> Archive:
@@ -161,5 +157,4 @@ def _day(row: Row) -> str:
 
 def _table(rows: Iterable[Row]) -> pa.Table:
     columns = zip(*((*row, _day(row)) for row in rows), strict=True)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=SCHEMA)
+    return pa.table(dict(zip(SCHEMA.names, columns, strict=True)), schema=SCHEMA)

@@ -92,9 +92,12 @@ def concluded(
             *clocks_apart(lives, context.offsets),
         ]
     )
-    misbehaviour = Counter[str]()
+    misbehaviour, judged = Counter[str](), Counter[str]()
     for each in facts[Deed]:
         misbehaviour[each.what] += each.times
+    for covered in facts[Coverage]:
+        judged[covered.audit] += covered.cases
+    judged[Audit.DELIVERY.value] += broken.get(Audit.DELIVERY.value, 0)
     return Verdict(
         participants=participants,
         lives=len(lives),
@@ -103,19 +106,10 @@ def concluded(
         behind=[Behind(*whose, *values) for whose, values in sorted(compared.behind.items())],
         lost=[Lost(*route, messages) for route, messages in sorted(compared.lost.items())],
         clocks=context.clocks,
-        judged=_cases(facts[Coverage], broken),
+        judged=dict(judged),
         unknown=unknowns(facts[Coverage], context, compared.unjudged),
         without_journal=context.unheard,
         broken=broken,
         findings=first,
         misbehaviour=dict(misbehaviour),
     )
-
-
-def _cases(covered: Iterable[Coverage], broken: dict[str, int]) -> dict[str, int]:
-    """The number of cases for each audit, among them deliveries and missing deliveries."""
-    counts = Counter[str]()
-    for each in covered:
-        counts[each.audit] += each.cases
-    delivery = Audit.DELIVERY.value
-    return dict(counts) | {delivery: counts[delivery] + broken.get(delivery, 0)}

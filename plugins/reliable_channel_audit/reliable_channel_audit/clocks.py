@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import median_high
 from typing import Final, NamedTuple
 
 from .facts import Dispatch, Lag
@@ -23,13 +24,9 @@ from .findings import Audit, Finding
 from .replay import Life
 
 MAX_OFFSET_MS: Final = 5_000
-"""Maximum difference of a clock from most others, and maximum step of a clock, that are
-tolerated."""
+"""Tolerated difference of a clock from most others, and tolerated step of a clock (ms)."""
 MAX_WAY_MS: Final = 60_000
 """Maximum time of the quickest live message, beyond which a clock must be wrong."""
-AHEAD: Final = "the clock is {} ms ahead of most others, {} to {}"
-BEHIND: Final = "the clock is {} ms behind most others, {} to {}"
-"""Text of a finding about a clock that differs from most others."""
 WAS_SET: Final = "clocks contradict each other: one was set while it ran"
 NO_MAJORITY: Final = "clocks are apart, and no majority of the group agrees"
 ONE_WAY: Final = "its clock is far from others, or its messages take minutes"
@@ -49,8 +46,7 @@ class Offset(NamedTuple):
 
     @property
     def certain_ms(self) -> int:
-        """Minimum difference of the clock in either direction (0 if the clock may be right or is
-        unknown)."""
+        """Minimum lead, or lag below 0, of the clock (0 if it may be right, or is unknown)."""
         return 0 if self.why else max(self.least_ms, 0) + min(self.most_ms, 0)
 
 
@@ -85,7 +81,9 @@ def _of_channel(least: Mapping[tuple[str, str], int]) -> Iterator[tuple[str, Off
     stepped = {
         one
         for one, others in peers.items()
-        if 2 * sum(_contradict(least, one, other) for other in others) > len(others)
+        # There and back, messages took less than no time: their intervals exclude each other.
+        if 2 * sum(least[one, each] + least[each, one] < -MAX_OFFSET_MS for each in others)
+        > len(others)
     }
     rest = {one: others - stepped for one, others in peers.items() if one not in stepped}
     yield from ((one, Offset(0, 0, 0, WAS_SET)) for one in sorted(stepped))
@@ -105,33 +103,22 @@ def _of_channel(least: Mapping[tuple[str, str], int]) -> Iterator[tuple[str, Off
             yield one, Offset(0, 0, 0, ONE_WAY)
 
 
-def _contradict(least: Mapping[tuple[str, str], int], one: str, other: str) -> bool:
-    """True if the intervals of two participants exclude each other: there and back, messages took
-    less than no time."""
-    return least[one, other] + least[other, one] < -MAX_OFFSET_MS
-
-
 def _majority(
     least: Mapping[tuple[str, str], int], peers: Mapping[str, set[str]]
 ) -> frozenset[str]:
-    """The participants, more than half of them, whose clocks may be equal; empty if there are no
-    such."""
+    """The participants, more than half of them, whose clocks may be equal, if there are such."""
     waiting = set(peers)
     while waiting:
-        group, ends = set[str](), [min(waiting)]
+        group, ends = set[str](), {min(waiting)}
         while ends:
-            one = ends.pop()
-            if one not in group:
-                group.add(one)
-                ends += [each for each in peers[one] if _agree(least, one, each)]
+            group |= ends
+            pairs = [(one, each) for one in ends for each in peers[one] - group]
+            both = ((each, min(least[one, each], least[each, one])) for one, each in pairs)
+            ends = {each for each, ms in both if ms >= -MAX_OFFSET_MS}
         waiting -= group
         if 2 * len(group) > len(peers):
             return frozenset(group)
     return frozenset()
-
-
-def _agree(least: Mapping[tuple[str, str], int], one: str, other: str) -> bool:
-    return -least[other, one] <= MAX_OFFSET_MS and least[one, other] >= -MAX_OFFSET_MS
 
 
 def _offset(
@@ -141,9 +128,9 @@ def _offset(
     pairs = [(least[one, other], least[other, one]) for other in others]
     pairs += [(0, 0)] if is_right else []
     return Offset(
-        _median(there_ms - back_ms for there_ms, back_ms in pairs) // 2,
-        _median(-back_ms for _, back_ms in pairs),
-        _median(there_ms for there_ms, _ in pairs),
+        median_high(there_ms - back_ms for there_ms, back_ms in pairs) // 2,
+        median_high(-back_ms for _, back_ms in pairs),
+        median_high(there_ms for there_ms, _ in pairs),
     )
 
 
@@ -153,16 +140,9 @@ def clocks_apart(lives: Iterable[Life], offsets: Mapping[Whose, Offset]) -> Iter
     for whose, life in last.items():
         offset = offsets.get(whose)
         if offset is not None and abs(offset.certain_ms) > MAX_OFFSET_MS:
-            detail = _described(offset)
+            by_ms, least_ms, most_ms, _ = offset
+            where = f"{by_ms} ms ahead of most others, {least_ms} to {most_ms}"
+            if by_ms < 0:
+                where = f"{-by_ms} ms behind most others, {-most_ms} to {-least_ms}"
+            detail = f"the clock is {where}"
             yield Finding(Audit.CLOCK.value, *life[:3], "", life.until_ms, detail)
-
-
-def _described(offset: Offset) -> str:
-    if offset.offset_ms >= 0:
-        return AHEAD.format(*offset[:3])
-    return BEHIND.format(-offset.offset_ms, -offset.most_ms, -offset.least_ms)
-
-
-def _median(values: Iterable[int]) -> int:
-    ordered = sorted(values)
-    return ordered[len(ordered) // 2]

@@ -42,8 +42,7 @@ class DagPosition(NamedTuple):
 
 
 def said_by(participant: Participant) -> Iterator[Said]:
-    """Yield the messages that one participant sent or received. A message may come several
-    times."""
+    """Yield the messages that one participant sent or received, some several times."""
     whose = participant.channel_id, participant.participant_id
     for _, _, _, line in lived(*whose, participant.paths):
         is_new = line.outcome in TAKEN or line.source == "content"

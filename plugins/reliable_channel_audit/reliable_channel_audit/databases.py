@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, TypeAlias
 
 BATCH_ROWS: Final = 5_000
 FIRST_NS: Final = 1
@@ -29,12 +29,6 @@ class Selection:
     start_ns: int = FIRST_NS
 
 
-class Database(Protocol):
-    def rows(self, wanted: Selection) -> Iterator[Sequence[Row]]:
-        """Yield the selected messages in order of time, in batches."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class SqliteDatabase:
     """SQLite database that is opened only for reading, so that a node may continue to write."""
@@ -42,7 +36,8 @@ class SqliteDatabase:
     path: str
 
     def rows(self, wanted: Selection) -> Iterator[Sequence[Row]]:
-        """Yield the selected messages, in the columns of the node that wrote the file."""
+        """Yield the selected messages in order of time, in batches. The columns are those of the
+        node that wrote the file."""
         address = f"{Path(self.path).absolute().as_uri()}?mode=ro"
         with closing(sqlite3.connect(address, uri=True)) as connection:
             columns = {row[1] for row in connection.execute("PRAGMA table_info(message)")}
@@ -74,7 +69,7 @@ class PostgresqlDatabase:
     uri: str
 
     def rows(self, wanted: Selection) -> Iterator[Sequence[Row]]:
-        """Yield the selected messages from nwaku's table."""
+        """Yield the selected messages in order of time, in batches, from nwaku's table."""
         from adbc_driver_postgresql import dbapi
 
         where, values = _where(wanted, "pubsubtopic", "contenttopic", "$")
@@ -83,6 +78,9 @@ class PostgresqlDatabase:
             cursor.execute(query, values)
             for batch in cursor.fetch_record_batch():
                 yield list(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+
+
+Database: TypeAlias = SqliteDatabase | PostgresqlDatabase
 
 
 def _where(wanted: Selection, pubsub: str, content: str, mark: str) -> tuple[str, list[Any]]:

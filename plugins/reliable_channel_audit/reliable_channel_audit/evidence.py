@@ -1,5 +1,4 @@
-"""Evidence about a message, which is its history across journals with file and line of each
-step."""
+"""Evidence about a message, its history across journals with file and line of each step."""
 
 from __future__ import annotations
 
@@ -104,17 +103,13 @@ class Evidence(NamedTuple):
 
 
 def evidence(
-    group: Iterable[Participant],
-    found: Verdict,
-    paths: Sequence[str | Path],
-    most: int = MAX_EVIDENCE,
+    group: Iterable[Participant], found: Verdict, paths: Sequence[str | Path]
 ) -> list[Evidence]:
-    """Return evidence for the worst findings, one for each message, from journals at the given
-    paths."""
+    """Return evidence for the worst findings, one for each message, from journals at `paths`."""
     first: dict[tuple[str, ...], Finding] = {}
     for each in sorted(found.findings, key=lambda each: (severity(each), each)):
         about = (each.audit, each.participant_id, str(each.at_ms))
-        if len(first) < most:
+        if len(first) < MAX_EVIDENCE:
             first.setdefault((each.message_id,) if each.message_id else about, each)
     shown = list(first.values())
     channels = {each.channel_id for each in shown}

@@ -27,8 +27,7 @@ from .verdict import SetAside
 LAGS_OF_A_SENDER: Final = 16
 """Maximum number of a sender's messages that are examined, those with the smallest hashes."""
 MAX_LAGS: Final = CoreLimits().participants
-"""Maximum number of senders whose clock one participant examines, in order of their first
-message."""
+"""Maximum number of senders whose clock one participant examines, the first ones."""
 _CODECS: Final = (SpecCodec(), NimCodec())
 
 
@@ -44,15 +43,13 @@ class Delivery(NamedTuple):
     content_sha256: bytes
     at_ms: int
     first_segment_id: str | None
-    """Id of the first segment of an own message's payload. For other participants' messages,
-    `first_segment_id` is None."""
+    """Id of the first segment of an own message's payload (None for others' messages)."""
     message_hash: bytes | None
     """Hash of the message that arrived. For an own message, `message_hash` is None."""
     source: str | None
     """Source of the message, `live` or `store`. For an own message, `source` is None."""
     missing_since_ms: int | None
-    """Time since which other messages of this participant had waited for the message. If no message
-    had waited, `missing_since_ms` is None."""
+    """Time since which other messages had waited for the message (None if none had waited)."""
     log_position: int
     """Position of the message in the final log."""
 
@@ -77,8 +74,7 @@ class Acknowledgement(NamedTuple):
     message_id: str
     accepted_ms: int
     acknowledged_ms: int | None
-    """Time of the acknowledgement event. If no acknowledgement was emitted, `acknowledged_ms` is
-    None."""
+    """Time of the acknowledgement event (None if no acknowledgement was emitted)."""
     source: str | None
     """Evidence for the acknowledgement, `causal_history` or `bloom_filter`."""
 
@@ -116,8 +112,7 @@ class Repair(NamedTuple):
 
 
 class Lag(NamedTuple):
-    """Lag between the timestamp and the arrival of a sender's live message, each by its own
-    clock."""
+    """Lag from the timestamp to the arrival of a sender's live message, each by its own clock."""
 
     channel_id: str
     participant_id: str
@@ -189,8 +184,7 @@ class Gathering:
         self._lags: dict[str, list[tuple[int, bytes, int]]] = {}
 
     def add(self, noted: Noted, message: Message | None) -> Iterator[Fact]:
-        """Process the next line of the journal. Facts that need no other line are yielded at
-        once."""
+        """Process the next line of the journal, and yield the facts that need no other line."""
         self.replay.add(noted, message)
         line = noted.line
         message_id, message_hash, at_ms = line.message_id or "", line.message_hash, line.at_ms or 0
@@ -219,8 +213,7 @@ class Gathering:
                 yield Outcome(*self._whose, message_id, is_failure=True)
 
     def end(self) -> Iterator[Fact]:
-        """Yield the facts that would be true if no more lines followed. More lines may follow after
-        `end`."""
+        """Yield the facts that would be true if no more lines followed. More lines may follow."""
         replay = self.replay
         if not replay.has_begun:
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 SETTLE_MS: Final = 10_000
 """Maximum time that a message or reference may be on its way without a repair (ms). A message that
@@ -11,43 +11,41 @@ is absent longer counts as a broken promise."""
 
 
 class Audit(Enum):
-    """Promises of a channel, in the order of the report."""
+    """Promises of a channel, in the order of the report. Each has a name, a severity and a text."""
 
-    DELIVERY = "delivery"
-    ARRIVED = "arrived"
-    RECEIVED = "received"
-    EXACTLY_ONCE = "exactly_once"
-    CAUSAL_ORDER = "causal_order"
-    LOG_ORDER = "log_order"
-    EQUAL_LOGS = "equal_logs"
-    IDS = "ids"
-    REFERENCES = "references"
-    ACKNOWLEDGEMENTS = "acknowledgements"
-    REPAIR = "repair"
-    CLOCK = "clock"
-    JOURNALS = "journals"
+    DELIVERY = "delivery", 1, "every message was delivered to all participants that were there"
+    ARRIVED = "arrived", 2, "logs have what arrived"
+    RECEIVED = "received", 1, "applications received each message once, whole and in order"
+    EXACTLY_ONCE = "exactly_once", 2, "each message entered a log once"
+    CAUSAL_ORDER = "causal_order", 2, "no message was delivered before one that it refers to"
+    LOG_ORDER = "log_order", 3, "each log is in order of Lamport timestamp and id"
+    EQUAL_LOGS = "equal_logs", 3, "all logs have one order"
+    IDS = "ids", 1, "an id stands for one message, which its sender sent"
+    REFERENCES = "references", 3, "messages refer to messages that a participant has"
+    ACKNOWLEDGEMENTS = (
+        "acknowledgements",
+        2,
+        "messages are acknowledged if, and only if, others have them",
+    )
+    REPAIR = "repair", 4, "repair ends: it rests, and gives up"
+    CLOCK = "clock", 4, "clocks go forward, and agree"
+    JOURNALS = "journals", 3, "no participant was there twice at a time"
+
+    _value_: str
+    severity: int
+    """Severity of findings as a place in `SEVERITIES`."""
+    promise: str
+    """Text about an audit that has no finding."""
+
+    def __new__(cls, name: str, severity: int, promise: str) -> Self:
+        audit = object.__new__(cls)
+        audit._value_, audit.severity, audit.promise = name, severity, promise
+        return audit
 
     __hash__ = object.__hash__  # that of Enum is Python, and cases are counted for every line
 
 
-PROMISES: Final = {
-    Audit.DELIVERY: "every message was delivered to all participants that were there",
-    Audit.ARRIVED: "logs have what arrived",
-    Audit.RECEIVED: "applications received each message once, whole and in order",
-    Audit.EXACTLY_ONCE: "each message entered a log once",
-    Audit.CAUSAL_ORDER: "no message was delivered before one that it refers to",
-    Audit.LOG_ORDER: "each log is in order of Lamport timestamp and id",
-    Audit.EQUAL_LOGS: "all logs have one order",
-    Audit.IDS: "an id stands for one message, which its sender sent",
-    Audit.REFERENCES: "messages refer to messages that a participant has",
-    Audit.ACKNOWLEDGEMENTS: "messages are acknowledged if, and only if, others have them",
-    Audit.REPAIR: "repair ends: it rests, and gives up",
-    Audit.CLOCK: "clocks go forward, and agree",
-    Audit.JOURNALS: "no participant was there twice at a time",
-}
-"""Text about each audit that has no finding."""
-
-
+PROMISES: Final = {audit: audit.promise for audit in Audit}
 ESSENTIAL: Final = frozenset(
     {Audit.DELIVERY, Audit.ARRIVED, Audit.RECEIVED, Audit.EXACTLY_ONCE, Audit.EQUAL_LOGS, Audit.IDS}
 )
@@ -120,27 +118,24 @@ class Finding(NamedTuple):
     """Participant that the finding is about."""
     life: int
     message_id: str
-    """Id of the message that the finding is about. If the finding is not about a message,
-    `message_id` is empty."""
+    """Id of the message that the finding is about (empty without a message)."""
     at_ms: int
     """Time since which the promise is broken."""
     detail: str
 
 
 NOBODY_HAS_IT: Final = "acknowledged, and no other participant has it"
-_SEVERITIES: Final = (
-    (),
-    (Audit.DELIVERY, Audit.IDS, Audit.RECEIVED),
-    (Audit.ARRIVED, Audit.EXACTLY_ONCE, Audit.CAUSAL_ORDER, Audit.ACKNOWLEDGEMENTS),
-    (Audit.LOG_ORDER, Audit.EQUAL_LOGS, Audit.REFERENCES, Audit.JOURNALS),
-    (Audit.REPAIR, Audit.CLOCK),
+SEVERITIES: Final = (
+    NOBODY_HAS_IT,
+    "an application missed something, or received what it should not",
+    "a log or an acknowledgement is wrong",
+    "logs, references or journals differ",
+    "what may lead to worse",
 )
+"""Texts about the severities of findings, the worst first."""
+_RANKS: Final = {audit.value: audit.severity for audit in Audit}
 
 
 def severity(finding: Finding) -> int:
-    """Return the severity of a finding, from 0 (worst) to 4. The severities are lost acknowledged
-    messages, missed or wrong messages, wrong logs, different logs, and causes."""
-    if finding.detail == NOBODY_HAS_IT:
-        return 0
-    audit = Audit(finding.audit)
-    return next(rank for rank, audits in enumerate(_SEVERITIES) if audit in audits)
+    """Return the severity of a finding as a place in `SEVERITIES`, from 0 (worst) to 4."""
+    return 0 if finding.detail == NOBODY_HAS_IT else _RANKS[finding.audit]

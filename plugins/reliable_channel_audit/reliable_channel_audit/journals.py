@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
 from io import BufferedReader
-from itertools import islice
+from itertools import groupby, islice
+from operator import itemgetter
 from os import SEEK_END
 from pathlib import Path
 from sys import maxsize
@@ -154,22 +155,16 @@ def group_of(
 
 def _copies(found: list[tuple[int, Path]]) -> Iterator[SetAside]:
     """Take out files of which another one has all lines: backups, and parts packed beside."""
-    begins: defaultdict[int, list[Path]] = defaultdict(list)
-    for at_ms, path in sorted(found):
-        begins[at_ms].append(path)
-    for at_ms, paths in begins.items():
-        for path in paths if len(paths) > 1 else ():
+    for at_ms, same in groupby(sorted(found), key=itemgetter(0)):
+        paths = [path for _, path in same]
+        for path in paths:
             for other in (each for each in paths if each != path and (at_ms, each) in found):
-                is_first = _depth(path) < _depth(other)
+                # Of two equal files the one is kept that is not in a folder for backups.
+                is_first = (len(path.parts), path) < (len(other.parts), other)
                 if _is_copy(path, other) and not (is_first and _is_copy(other, path)):
                     found.remove((at_ms, path))
                     yield SetAside(str(path), f"a copy: {other} has the same lines", 0, 0)
                     break
-
-
-def _depth(path: Path) -> tuple[int, str]:
-    """Of two equal files the one is kept that is not in a folder for backups."""
-    return len(path.parts), str(path)
 
 
 def _is_copy(path: Path, other: Path) -> bool:
@@ -233,17 +228,13 @@ def _family(path: Path) -> tuple[str, int]:
 
 def family_of(path: Path) -> str:
     """Return the path of the journal that a file is a part of."""
-    return _family(Path(str(path).removesuffix(path.suffix)) if _is_packed(path) else path)[0]
+    is_packed = path.suffix in PACKED and _PART.fullmatch(path.name) is None
+    return _family(path.with_suffix("") if is_packed else path)[0]
 
 
 def part_number(path: Path) -> int:
-    """Return the number of a file among the parts of its journal. The file that is still written
-    has the highest number."""
+    """Return the number of a part of a journal. A file that is still written has the highest."""
     return _family(path)[1]
-
-
-def _is_packed(path: Path) -> bool:
-    return path.suffix in PACKED and _PART.fullmatch(path.name) is None
 
 
 def _parts_of(path: Path) -> Iterator[Path]:
@@ -257,8 +248,7 @@ def _once(files: Iterable[Path]) -> Iterator[Path]:
     """Without parts that are there packed as well: a process was killed when it had packed them."""
     every = set(files)
     for path in every:
-        is_part = _PART.fullmatch(path.name) is not None
-        if not (is_part and path.with_name(f"{path.name}.gz") in every):
+        if not _PART.fullmatch(path.name) or path.with_name(f"{path.name}.gz") not in every:
             yield path
 
 
@@ -287,13 +277,14 @@ class Lives:
         """Return the line with its place and the number of its log."""
         if path != self._path:
             self._before, self._path, self._is_first = Path(self._path).name, path, True
-        if line.event == OPENED and self._is_first and self._before:
-            if _follows(line, self._before):
-                line = line._replace(event=CONTINUED)
-                self._is_first = False
         if line.event == OPENED:
-            overlaps = self._is_first and (line.at_ms or 0) < self._last_ms
-            self._life += self._life < 0 or overlaps or wanted_from_ms(line) is not None
+            values, befores = settings(line), (self._before, f"{self._before}.gz")
+            if self._is_first and self._before and values.get("follows") in befores:
+                line = line._replace(event=CONTINUED)
+            else:
+                overlaps = self._is_first and (line.at_ms or 0) < self._last_ms
+                is_new = isinstance(values.get("wanted_from_ms"), int)
+                self._life += self._life < 0 or overlaps or is_new
             self._is_first = False
         if line.event != SET_ASIDE:
             self._last_ms = max(self._last_ms, line.at_ms or 0)
@@ -319,14 +310,11 @@ class Reading:
     def line(self, text: bytes | Line) -> Line:
         line = text if isinstance(text, Line) else line_of(text, self._unpacker)
         if line.event == OPENED:
-            self._why = _why_not(line, *self._whose)
+            self._why = other_format(line)
+            if not self._why and (settings(line).get("channel_id"), line.sender_id) != self._whose:
+                name = f"{self._whose[1]!r:.80}"
+                self._why = f"of another participant than {name}, whose journal this is"
         return line if not self._why or line.event == SET_ASIDE else set_aside(self._why)
-
-
-def wanted_from_ms(opened: Line) -> int | None:
-    """Return the time from which a participant wants messages, or None if it continues its log."""
-    value = settings(opened).get("wanted_from_ms")
-    return value if isinstance(value, int) else None
 
 
 def other_format(opened: Line) -> str:
@@ -339,12 +327,6 @@ def settings(opened: Line) -> dict[str, object]:
     """Return the settings of a session, from its first line."""
     values = json.loads(opened.record or "{}")
     return values if isinstance(values, dict) else {}
-
-
-def _follows(opened: Line, before: str) -> bool:
-    """Return True if a session goes on here from the file before."""
-    follows = settings(opened).get("follows")
-    return isinstance(follows, str) and follows in (before, f"{before}.gz")
 
 
 def numbered_texts(path: Path) -> Iterator[tuple[int, bytes | Line]]:
@@ -423,13 +405,3 @@ def _openings(path: Path) -> Iterator[Line]:
             line = line_of(text)
             if line.event == OPENED:
                 yield line
-
-
-def _why_not(opened: Line, channel_id: str, participant_id: str) -> str:
-    """Why a session is not read; empty where it is."""
-    values = settings(opened)
-    if why := other_format(opened):
-        return why
-    if (values.get("channel_id"), opened.sender_id) != (channel_id, participant_id):
-        return f"of another participant than {participant_id!r:.80}, whose journal this is"
-    return ""

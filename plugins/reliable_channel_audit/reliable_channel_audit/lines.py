@@ -1,5 +1,4 @@
-"""Conversion of journal lines from text to typed values. Lines that cannot be read are skipped with
-a reason."""
+"""Conversion of journal lines from text to typed values, with reasons for unreadable lines."""
 
 from __future__ import annotations
 
@@ -23,8 +22,7 @@ LOGGED: Final = "message_logged"
 WIRE_IN: Final = "wire_in"
 WIRE_OUT: Final = "wire_out"
 SET_ASIDE: Final = "set_aside"
-"""Event of a line that could not be read. The `record` of an unreadable line contains the
-reason."""
+"""Event of a line that could not be read. The `record` of the line contains the reason."""
 WIRE: Final = frozenset({WIRE_IN, WIRE_OUT})
 PLAIN: Final = WIRE | {LOGGED}
 """Events whose lines have no fields besides those of `Line`."""
@@ -144,18 +142,8 @@ def line_of(text: bytes, unpacker: Unpacker | None = None) -> Line:
         return set_aside(_why_not(text, error))
 
 
-def _what_lacks(values: dict[str, object]) -> str:
-    lines, reason = values.get("lines"), str(values.get("reason"))[:100]
-    return (
-        f"{lines} lines are missing from {values.get('from_ms')} to {values.get('at_ms')} ms: "
-        f"the journal could not be written ({reason})"
-    )
-
-
 def _line(values: Json, text: bytes, unpacker: Unpacker | None) -> Line:
     event, payload = values.event, values.payload
-    if event not in KNOWN:
-        raise ValueError("unknown event")
     if unpacker is not None:
         payload = _unpacked(values, unpacker)
     return Line(
@@ -214,7 +202,11 @@ def _why_not(text: bytes, error: Exception) -> str:
         return "not a JSON object"
     event = values.get("event")
     if event == GAP:
-        return _what_lacks(values)
+        return (
+            f"{values.get('lines')} lines are missing from {values.get('from_ms')} to "
+            f"{values.get('at_ms')} ms: the journal could not be written "
+            f"({str(values.get('reason'))[:100]})"
+        )
     if event not in KNOWN:
         return "unknown event" if isinstance(event, str) else "no event"
     return f"bad value in {event}: {str(error)[:100]}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import Final
 
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -57,7 +58,7 @@ class Watcher(StatefulProcessor):
         self, key: tuple[str, str], rows: Iterator[Row], timerValues: TimerValues
     ) -> Iterator[Row]:
         """Process the new lines of a participant, and yield notices."""
-        lines = sorted((tuple(row[name] for name in _COLUMNS) for row in rows), key=_at_ms)
+        lines = sorted((tuple(row[name] for name in _COLUMNS) for row in rows), key=itemgetter(0))
         return self._notices(key, lines, timerValues)
 
     def handleExpiredTimer(
@@ -84,12 +85,11 @@ class Watcher(StatefulProcessor):
         return (Row(**dict(zip(NOTICE.names, (*key, *each), strict=True))) for each in notices)
 
     def _set_timer(self, at_ms: int | None) -> None:
-        wanted = set() if at_ms is None else {at_ms}
         there = set(self._handle.listTimers())
-        for each in there - wanted:
+        for each in there - {at_ms}:
             self._handle.deleteTimer(each)
-        for each in wanted - there:
-            self._handle.registerTimer(each)
+        if at_ms is not None and at_ms not in there:
+            self._handle.registerTimer(at_ms)
 
 
 def notices(journal: DataFrame, *, patience_ms: int = PATIENCE_MS) -> DataFrame:
@@ -107,9 +107,7 @@ def notices(journal: DataFrame, *, patience_ms: int = PATIENCE_MS) -> DataFrame:
     )
 
 
-def start(
-    writer: DataStreamWriter, directory: str, *, until_now: bool = False, tries: int = TRIES
-) -> StreamingQuery:
+def start(writer: DataStreamWriter, directory: str, *, until_now: bool = False) -> StreamingQuery:
     """Start a query that writes into a folder. The query runs without end, or until the present end
     of the journals.
 
@@ -118,10 +116,10 @@ def start(
     not run batches without lines, because it would never end.
 
     Raises:
-        StreamingQueryException: the query failed for another reason, or `tries` times.
+        StreamingQueryException: the query failed for another reason, or `TRIES` times.
     """
     query = _started(writer, directory, until_now)
-    for _ in range(tries - 1):
+    for _ in range(TRIES - 1):
         while query.isActive and query.status["message"].startswith(_STARTING):
             time.sleep(LOOK_S)
         failure = query.exception()
@@ -141,7 +139,3 @@ def _started(writer: DataStreamWriter, directory: str, until_now: bool) -> Strea
         return writer.trigger(availableNow=True).start(directory)
     finally:
         conf.set(_EMPTY_BATCHES, before or "true")
-
-
-def _at_ms(line: WatchedLine) -> int:
-    return line[0]

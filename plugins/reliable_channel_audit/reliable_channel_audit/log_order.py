@@ -94,8 +94,7 @@ class LogOrder(list[Landed]):
         return next((each for each in pairwise(self) if each[0].key > each[1].key), None)
 
     def digest(self) -> str:
-        """Return the hex digest of all entries, and of their order if it is not that of
-        `Landed.key`."""
+        """Return the hex digest of all entries, and of their order if it is not `Landed.key`'s."""
         if self.disordered is None:
             return digest_of(hours_of(self, repeat(0)))
         return sha256(b"".join(map(entry_digest, self))).hexdigest()
@@ -145,9 +144,8 @@ def together(one: Mapping[int, Hour], other: Mapping[int, Hour]) -> dict[int, Ho
 
 def digest_of(hours: Mapping[int, Hour]) -> str:
     """Return the hex digest of an ordered log, from its hours."""
-    entries = sum(hour.entries for hour in hours.values())
-    total = sum(hour.total for hour in hours.values()) % SUMS
-    return f"{total:032x}-{entries}"
+    every = sum(hours.values(), Hour(0, 0, 0, 0))
+    return f"{every.total:032x}-{every.entries}"
 
 
 def entry_digest(entry: Entry) -> bytes:

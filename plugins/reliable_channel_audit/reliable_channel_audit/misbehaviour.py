@@ -76,26 +76,18 @@ class Misbehaviour:
             case "message_forged":
                 self.note(sender_id, "took the id of another message", message_id, at_ms)
             case event if event == WIRE_IN and message is not None and message.bloom_filter:
-                if _fill(message.bloom_filter) > MAX_FILL:
+                bits = 8 * len(message.bloom_filter)  # the few of a header among them
+                if set_bits(message.bloom_filter) > MAX_FILL * bits:
                     what = "a bloom filter that has everything"
                     self.note(message.sender_id, what, message.message_id, at_ms)
 
     def note(self, sender_id: str, what: str, message_id: str, at_ms: int) -> None:
-        sender = self._known_as(sender_id)
+        sender = f"{sender_id!r:.80}" if sender_id else "a participant without a name"
+        if sender not in self._names and len(self._names) >= MAX_SENDERS:
+            sender = OTHERS
+        else:
+            self._names.add(sender)
         first = self._deeds.get((sender, what))
         if first is None:
             first = Deed(*self._whose, sender, what, message_id, at_ms, 0)
         self._deeds[sender, what] = first._replace(times=first.times + 1)
-
-    def _known_as(self, sender_id: str) -> str:
-        """The name in quotation marks, or the name under which it is counted."""
-        name = f"{sender_id!r:.80}" if sender_id else "a participant without a name"
-        if name not in self._names and len(self._names) >= MAX_SENDERS:
-            return OTHERS
-        self._names.add(name)
-        return name
-
-
-def _fill(bloom_filter: bytes) -> float:
-    """The share of bits that are set, the few of a header among them."""
-    return set_bits(bloom_filter) / (8 * len(bloom_filter))

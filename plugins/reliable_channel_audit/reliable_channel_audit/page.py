@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
+from importlib.metadata import version
 from pathlib import Path
 from string import Template
 from typing import Any, Final
 
 from .evidence import Evidence, show
-from .findings import PROMISES, Audit, Finding, severity
+from .findings import SEVERITIES, Audit, Coverage, Finding, severity
 from .lines import time_text
-from .rates import latency, percent
+from .rates import duration, latency, percent
+from .replay import Life
 from .timeline import TimeBucket, draw_timeline
-from .verdict import NO_CASE, Behind, Value, Verdict
+from .verdict import NO_CASE, Behind, Rate, Value, Verdict
 
 MAX_ROWS: Final = 200
-"""Maximum number of rows in a table of the page. The Parquet files of the report contain all
-rows."""
+"""Maximum number of rows in a table of the page. The report's Parquet files contain all rows."""
 MAX_IN_MATRIX: Final = 40
 """Maximum number of participants in the table of promises, those with findings first."""
 MAX_STEPS_SHOWN: Final = 40
+MAX_HOURS: Final = 48
+MAX_PAIRS: Final = 40
+"""Maximum number of rows in a table of delivery rates, the worst first."""
+MAX_IN_GRID: Final = 10
+"""Maximum number of participants in a grid of senders and receivers. For larger groups, the report
+lists the worst pairs instead."""
+_ABOUT: Final = (
+    "Delivery to others than the sender, and the latency from the sender's log to theirs that so "
+    "many percent of the deliveries do not exceed. Without the sender's journal, the latency "
+    "starts at the first delivery."
+)
+_COUNTS: Final = ("delivered", "lost", "rate", "p50", "p90", "p99", "max")
 TIMES: Final = {
     "at_ms": "since",
     "hour_ms": "hour",
@@ -37,62 +49,37 @@ HEADLINES: Final = {
     Value.BROKEN: "Broken promises",
     Value.UNKNOWN: "It is not known whether all promises were kept",
 }
-SEVERITIES: Final = (
-    "acknowledged, and no other participant has it",
-    "an application missed something, or received what it should not",
-    "a log or an acknowledgement is wrong",
-    "logs, references or journals differ",
-    "what may lead to worse",
-)
 _LONG_ID: Final = re.compile(r"\b([0-9a-f]{10})[0-9a-f]{54}\b")
 _FIGURE: Final = re.compile(r"-?[\d.,]+(?: [a-z%]+)?|")
 _MARKS: Final = {Value.KEPT: "✓", Value.BROKEN: "✗", Value.UNKNOWN: "?"}
 _COLUMNS: Final = ("promise", "participant", "message", "since", "what", "evidence")
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
-    channels: Sequence[str]
-    begin_ms: int
-    end_ms: int
-    formats: Sequence[str]
-    """Versions of the journals' format."""
-    options: Mapping[str, str]
-    """Options of the channel that differ from the defaults, by name."""
-    settle_ms: int
-    version: str
-    """Name and version of the audit program."""
-
-
-CaseTable = Mapping[tuple[str, str], tuple[int, str | None]]
-"""Number of cases by participant and audit, with the reason for unjudged cases."""
-
-
 def page(
     found: Verdict,
-    subject: Subject,
-    cases: CaseTable,
+    about: Iterable[str],
+    coverage: Iterable[Coverage],
     buckets: Sequence[TimeBucket],
     evidence: Sequence[Evidence],
     sections: Iterable[str],
     *,
     leading: Iterable[str] = (),
 ) -> str:
-    """Return the whole page, with deliveries before promises. `sections` are made by the function
-    `section`."""
-    about = "Messages that were accepted while the participant was there, and are not in its log."
+    """Return the whole page, with deliveries before promises. `about_journals` makes `about`,
+    and `section` makes `sections`."""
+    behind = "Messages that were accepted while the participant was there, and are not in its log."
     latencies = "From the sender to the logs of others, by when it was accepted."
     unread = "What could not be read. All else was judged."
     columns = "file", "why", "lines", "first line"
     drawn = draw_timeline(buckets)
     body = [
         f'<h1 class="{found.value.value}">{HEADLINES[found.value]}</h1>',
-        *_judged(found, subject),
-        section("Behind now", about, Behind._fields, found.behind),
+        *about,
+        section("Behind now", behind, Behind._fields, found.behind),
         section("Latency over time", latencies, drawn=drawn) if drawn else "",
         *leading,
         *_promises(found),
-        *_matrix(found, cases),
+        *_matrix(found, coverage),
         *_findings(found, evidence),
         *sections,
         section("Set aside", unread, columns, found.set_aside) if found.set_aside else "",
@@ -109,8 +96,7 @@ def section(
     rows: Sequence[Sequence[Any]] = (),
     drawn: str = "",
 ) -> str:
-    """Return a section with a title, an explanation, and a table or a drawing. A table shows at
-    most `MAX_ROWS` rows."""
+    """Return a section with title, explanation, and a drawing or a table of `MAX_ROWS` rows."""
     if not rows and not drawn:
         return f'<p class="about">{escape(title)}: none.</p>'
     filled = _table(columns, rows[:MAX_ROWS]) if rows else ""
@@ -118,22 +104,15 @@ def section(
     return _heading(title, about) + picture + filled
 
 
-def matrix(
+def _grid(
     corner: str, heads: Iterable[str], rows: Mapping[str, Iterable[str]], kind: str = ""
 ) -> str:
-    """Return a table with a participant in each row. `heads` and the cells of `rows` are HTML."""
+    """A table with a participant in each row. `heads` and the cells of `rows` are HTML."""
     body = (
         f"<tr><td>{escape(name[:40])}</td>{''.join(cells)}</tr>\n" for name, cells in rows.items()
     )
     head = f"<tr><th>{corner}</th>{''.join(heads)}</tr>\n"
     return f'<table class="matrix{kind}">{head}{"".join(body)}</table>'
-
-
-def worst_participants(found: Verdict, participants: Iterable[str]) -> list[str]:
-    """Return the participants in the table of promises, those with findings first."""
-    counts = Counter(each.participant_id for each in found.findings)
-    every = sorted({*participants, *counts}, key=lambda name: (-counts[name], name))
-    return sorted(every[:MAX_IN_MATRIX])
 
 
 def _heading(title: str, about: str) -> str:
@@ -173,25 +152,36 @@ def _short(text: str) -> str:
     return _LONG_ID.sub(r'<span title="\g<0>">\1…</span>', escape(text))
 
 
-def _judged(found: Verdict, subject: Subject) -> Iterator[str]:
+def about_journals(
+    found: Verdict,
+    lives: Sequence[Life],
+    formats: Iterable[str],
+    options: Mapping[str, str],
+    settle_ms: int | None = None,
+) -> Iterator[str]:
+    """Yield the most important facts about journals of some formats. The `options` of their
+    channels differ from the defaults."""
+    ahead_ms = found.ahead_ms
+    begin_ms = min((each.opened_ms - ahead_ms.get(each[:2], 0) for each in lives), default=0)
+    end_ms = max((each.until_ms - ahead_ms.get(each[:2], 0) for each in lives), default=0)
+    channels = sorted({each.channel_id for each in lives})
     logs = "one log" if found.logs == 1 else f"{found.logs} different logs"
-    seconds = (subject.end_ms - subject.begin_ms) / 1000
+    seconds = (end_ms - begin_ms) / 1000
     delivered, owed = found.delivered
     rate = f" ({percent(delivered / owed)})" if owed else ""
-    names = ", ".join(subject.channels[:5]) + ", …" * (len(subject.channels) > 5)
-    behind = {each[:2] for each in found.behind}
+    names = ", ".join(channels[:5]) + ", …" * (len(channels) > 5)
     facts = {
         "delivered": f"{delivered:,} of {owed:,}{rate}",
-        "latency": latency(found.rates[0]) if len(subject.channels) == 1 and found.rates else "",
+        "latency": latency(found.rates[0]) if len(channels) == 1 and found.rates else "",
         "lost": f"{owed - delivered:,}",
-        "behind now": f"{len(behind):,} of {found.participants:,}",
+        "behind now": f"{len({each[:2] for each in found.behind}):,} of {found.participants:,}",
         "on their way at the end": f"{found.on_the_way:,}",
         "not monitored": ", ".join(name for _, name in found.without_journal[:5]),
-        "channel" if len(subject.channels) == 1 else "channels": names,
+        "channel" if len(channels) == 1 else "channels": names,
         "participants": f"{found.participants:,}, {logs}",
         "messages": f"{found.messages:,}",
-        "from": time_text(subject.begin_ms, "%Y-%m-%d %H:%M:%S"),
-        "to": time_text(subject.end_ms, "%Y-%m-%d %H:%M:%S"),
+        "from": time_text(begin_ms, "%Y-%m-%d %H:%M:%S"),
+        "to": time_text(end_ms, "%Y-%m-%d %H:%M:%S"),
         "duration": f"{seconds:,.0f} s" if seconds < 7_200 else f"{seconds / 3_600:,.1f} h",
     }
     cells = (
@@ -200,12 +190,15 @@ def _judged(found: Verdict, subject: Subject) -> Iterator[str]:
         if value
     )
     yield f'<div class="facts">{"".join(cells)}</div>'
-    others = "; ".join(f"{name} {value}" for name, value in subject.options.items())
-    about = (
-        f"Judged by {subject.version} from journals of {', '.join(subject.formats)}. A message is "
-        f"due after {subject.settle_ms / 1000:g} s. Options other than the defaults: "
+    longest_ms = max((each.settle_ms for each in lives), default=0)
+    due_s = (longest_ms if settle_ms is None else settle_ms) / 1000
+    others = "; ".join(f"{name} {value}" for name, value in options.items()) or "none"
+    text = (
+        f"Judged by reliable-channel {version('reliable-channel')} from journals of "
+        f"{', '.join(formats)}. A message is due after {due_s:g} s. Options other than the "
+        f"defaults: {others}."
     )
-    yield f'<p class="about">{escape(about + (others or "none"))}.</p>'
+    yield f'<p class="about">{escape(text)}</p>'
 
 
 def _promises(found: Verdict) -> Iterator[str]:
@@ -219,7 +212,7 @@ def _promises(found: Verdict) -> Iterator[str]:
         }[value]
         mark = _MARKS[value]
         yield (
-            f'<tr><td class="{value.value}">{mark}</td><td>{escape(PROMISES[audit])}</td>'
+            f'<tr><td class="{value.value}">{mark}</td><td>{escape(audit.promise)}</td>'
             f'<td class="{value.value}">{count}</td></tr>'
         )
     yield "</table>"
@@ -230,8 +223,15 @@ def _findings_text(found: Verdict, audit: Audit) -> str:
     return f"{count:,} of {cases:,}" if count <= cases else f"{count:,} findings"
 
 
-def _matrix(found: Verdict, cases: CaseTable) -> Iterator[str]:
-    names = sorted({name for name, _ in cases})
+def _matrix(found: Verdict, coverage: Iterable[Coverage]) -> Iterator[str]:
+    cases: defaultdict[str, dict[str, tuple[int, str | None]]] = defaultdict(dict)
+    for each in coverage:
+        count, why = cases[each.participant_id].get(each.audit, (0, None))
+        least = min(filter(None, (why, each.why)), default=None)
+        cases[each.participant_id][each.audit] = count + each.cases, least
+    of_each = Counter(each.participant_id for each in found.findings)
+    worst = sorted({*cases, *of_each}, key=lambda name: (-of_each[name], name))[:MAX_IN_MATRIX]
+    names = sorted(cases.keys() & worst)
     if not names:
         return
     counts = Counter((each.participant_id, each.audit) for each in found.findings)
@@ -240,17 +240,17 @@ def _matrix(found: Verdict, cases: CaseTable) -> Iterator[str]:
         about += f" {len(names)} of {found.participants:,} participants, those with findings first."
     yield _heading("Participants and promises", about)
     heads = (
-        f'<th title="{escape(PROMISES[audit])}">{audit.value.replace("_", " ")}</th>'
+        f'<th title="{escape(audit.promise)}">{audit.value.replace("_", " ")}</th>'
         for audit in Audit
     )
     rows = {
         name: [
-            _mark(counts[name, audit.value], *cases.get((name, audit.value), (0, None)))
+            _mark(counts[name, audit.value], *cases[name].get(audit.value, (0, None)))
             for audit in Audit
         ]
         for name in names
     }
-    yield matrix("participant", heads, rows)
+    yield _grid("participant", heads, rows)
 
 
 def _mark(findings: int, cases: int, why: str | None) -> str:
@@ -315,3 +315,60 @@ def _evidence(evidence: Sequence[Evidence]) -> Iterator[str]:
             yield f'<p class="about">Around {escape(where)}</p>'
             yield f"<pre>{_short(chr(10).join(lines))}</pre>"
         yield f"<pre>{escape(each.command)}</pre></details>"
+
+
+def delivery_sections(found: Verdict) -> Iterator[str]:
+    """Yield the sections about delivery rates and latencies, by channel if there are several."""
+    channels = [each for each in found.rates if each.hour_ms is None and each.sender_id is None]
+    hours = [each for each in found.rates if each.hour_ms is not None]
+    pairs = [each for each in found.rates if each.sender_id is not None]
+    if len(channels) > 1:
+        rows = [(each.channel_id, *_counts(each)) for each in channels]
+        yield section("Delivery by channel", _ABOUT, ["channel_id", *_COUNTS], rows)
+    by_rate = sorted(hours, key=lambda each: (*each.badness, -(each.hour_ms or 0)))
+    worst = sorted(by_rate[:MAX_HOURS])
+    of_hours = [(each.channel_id, each.hour_ms, *_counts(each)) for each in worst]
+    about = f"By the hour in which messages were accepted (UTC). {_ABOUT}"
+    about += _some(len(worst), len(hours), "hours", "delivery_by_hour.parquet")
+    yield section("Delivery by hour", about, ["channel_id", "hour_ms", *_COUNTS], of_hours)
+    yield _of_pairs(pairs, is_one_channel=len(channels) == 1)
+
+
+def _of_pairs(pairs: Sequence[Rate], *, is_one_channel: bool) -> str:
+    title = "Delivery by sender and receiver"
+    names = sorted({name for each in pairs for name in (each.sender_id, each.receiver_id) if name})
+    if pairs and is_one_channel and len(names) <= MAX_IN_GRID:
+        about = (
+            "A row a sender, a column a receiver: delivery rate, and the latency of half and of "
+            "99 % of the deliveries."
+        )
+        of = {(each.sender_id, each.receiver_id): each for each in pairs}
+        heads = (f"<th>{escape(name[:40])}</th>" for name in names)
+        rows = {name: [_square(of.get((name, other))) for other in names] for name in names}
+        return section(title, about, drawn=_grid("from", heads, rows, " grid"))
+    columns = ["channel_id", "sender", "receiver", *_COUNTS]
+    rows_of_pairs = [
+        (each.channel_id, each.sender_id, each.receiver_id, *_counts(each))
+        for each in pairs[:MAX_PAIRS]
+    ]
+    about = f"The worst first. {_ABOUT}"
+    about += _some(len(rows_of_pairs), len(pairs), "pairs", "delivery_by_pair.parquet")
+    return section(title, about, columns, rows_of_pairs)
+
+
+def _counts(rate: Rate) -> tuple[int | str, ...]:
+    latencies = rate.p50_ms, rate.p90_ms, rate.p99_ms, rate.max_ms
+    return rate.delivered, rate.lost, percent(rate.rate), *map(duration, latencies)
+
+
+def _some(shown: int, there: int, things: str, file: str) -> str:
+    return f" {shown} of {there:,} {things}, the worst; {file} has all." if shown < there else ""
+
+
+def _square(rate: Rate | None) -> str:
+    if rate is None:
+        return "<td>&ndash;</td>"
+    value = "broken" if rate.lost else "kept"
+    times = f"{duration(rate.p50_ms)}<br>{duration(rate.p99_ms)}"
+    counts = f"{rate.delivered:,} of {rate.delivered + rate.lost:,}"
+    return f'<td class="{value}" title="{counts}">{percent(rate.rate)}<small>{times}</small></td>'

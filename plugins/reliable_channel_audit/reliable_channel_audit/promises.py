@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -32,10 +32,7 @@ from .log_order import HOUR_MS
 from .replay import Life
 from .verdict import NO_CASE
 
-LOST: Final = "declared lost"
-NEVER: Final = "never delivered"
 ANOTHER_MESSAGE: Final = "another message than its sender accepted, or most others have"
-NO_JOURNAL_KNOWS: Final = " refers to it, and no journal knows it"
 NOT_SENT: Final = "its sender, whose journal is here, did not send it"
 ENDS_EARLY: Final = "its journal ends before it does"
 NOBODY: Final = ""
@@ -52,6 +49,8 @@ Whose = tuple[str, str]
 """Channel and participant that a journal belongs to."""
 MessageKey = tuple[str, str]
 """Channel and message that a case is about."""
+_Accepted = tuple[int, str, Delivery]
+"""Time when a message was accepted, with its id and its first delivery."""
 
 
 class Context:
@@ -80,16 +79,14 @@ class Context:
         self.partial = {channel_id for channel_id, _ in self.unheard}
         self._settle_ms = settle_ms
         self._settles: Counter[str] = Counter()
-        self.ends_ms: dict[Whose, int] = {}
-        """When the last journal of each participant ends, by a clock that is not ahead."""
         self.spans: defaultdict[Whose, list[tuple[int, int]]] = defaultdict(list)
         """When each participant was there, by a clock that is not ahead."""
         for life in lives:
             ahead_ms = self.ahead_ms[life[:2]]
             self.spans[life[:2]].append((life.opened_ms - ahead_ms, life.until_ms - ahead_ms))
             self._settles[life.channel_id] = max(self._settles[life.channel_id], life.settle_ms)
-            end_ms = life.until_ms - ahead_ms
-            self.ends_ms[life[:2]] = max(end_ms, self.ends_ms.get(life[:2], end_ms))
+        self.ends_ms = {whose: max(span[1] for span in each) for whose, each in self.spans.items()}
+        """When the last journal of each participant ends, by a clock that is not ahead."""
         self.early_ends = self._early_ends(heard)
         """When journals end whose participants went on."""
         self._gaps: defaultdict[Whose, list[Gap]] = defaultdict(list)
@@ -109,10 +106,7 @@ class Context:
     def _early_ends(self, heard: Iterable[HeardSender]) -> dict[Whose, int]:
         """Those of which the newest message that was heard is newer than any in their
         journals, and came after these end."""
-        newest: dict[Whose, HeardSender] = {}
-        for each in heard:
-            whose = each.channel_id, each.sender_id
-            newest[whose] = max(each, newest.get(whose, each), key=_newest)
+        newest = {(each.channel_id, each.sender_id): each for each in sorted(heard, key=_newest)}
         own: dict[Whose, int] = {}
         for life in self.lives:
             own[life[:2]] = max(life.last_lamport, own.get(life[:2], 0))
@@ -129,8 +123,7 @@ class Context:
         return self._settles[channel_id] if self._settle_ms is None else self._settle_ms
 
     def unknown_clock(self, whose: Whose) -> str:
-        """Return the reason why a participant's times cannot be compared with others', or an empty
-        text."""
+        """Return the reason why a participant's times cannot be compared, or an empty text."""
         offset = self.offsets.get(whose)
         return "" if offset is None else offset.why
 
@@ -140,8 +133,7 @@ class Context:
         return next((gap for gap in gaps if gap.from_ms <= to_ms and from_ms <= gap.to_ms), None)
 
     def may_have(self, whose: Whose, at_ms: int) -> bool:
-        """Return True if another journal ends so shortly before a time that it may lack later
-        lines."""
+        """Return True if another journal ends so shortly before a time that it may lack lines."""
         return any(
             other[0] == whose[0] and other != whose and 0 < at_ms - end_ms <= SETTLE_MS
             for other, end_ms in self.ends_ms.items()
@@ -163,15 +155,14 @@ class Compared:
     unjudged: dict[Audit, str] = field(default_factory=dict)
     """Reasons why cases could not be judged, by audit."""
     behind: dict[Whose, tuple[int, int]] = field(default_factory=dict)
-    """Number of messages that each participant lacks at the end, and the time of the first of
-    them."""
+    """Number of messages that each participant lacks at the end, and the time of the first."""
     lost: Counter[tuple[str, str, str, int]] = field(default_factory=Counter)
     """Number of undelivered messages, by channel, sender, receiver and hour."""
 
-    def lacks(self, whose: Whose, since_ms: int, messages: int = 1) -> None:
-        """Count messages that a participant lacks at the end."""
+    def lacks(self, whose: Whose, since_ms: int) -> None:
+        """Count a message that a participant lacks at the end."""
         count, first_ms = self.behind.get(whose, (0, since_ms))
-        self.behind[whose] = count + messages, min(first_ms, since_ms)
+        self.behind[whose] = count + 1, min(first_ms, since_ms)
 
     def cannot_judge(self, audit: Audit, participant_id: str, why: str) -> None:
         """Note a reason why an audit cannot judge a case. Of several reasons, the one that is kept
@@ -193,177 +184,180 @@ def compare_messages(
     """Judge all promises about single messages. A share of the messages must contain all facts
     about them, and all failures. The messages that were not sent are also returned, for `invented`.
     """
-    result = Compared()
-    holders: defaultdict[MessageKey, list[Delivery]] = defaultdict(list)
-    for each in deliveries:
-        holders[each.channel_id, each.message_id].append(each)
-    false = not_sent(context, holders, result)
-    undelivered(context, holders, outcomes, false, result)
-    acknowledged_and_lost(context, holders, acknowledgements, result)
-    orphaned(context, holders, orphans, result)
-    result.findings += ids_of_several(holders)
-    return result, false
+    messages = Messages(context, deliveries)
+    false = messages.not_sent()
+    messages.undelivered(outcomes, false)
+    messages.acknowledged_and_lost(acknowledgements)
+    messages.orphaned(orphans)
+    messages.ids_of_several()
+    return messages.result, false
 
 
-def undelivered(
-    context: Context,
-    holders: Mapping[MessageKey, Sequence[Delivery]],
-    outcomes: Iterable[Outcome],
-    false: Mapping[MessageKey, object],
-    result: Compared,
-) -> None:
-    """Find accepted messages that were not delivered to a participant that wanted them.
+class Messages:
+    """Messages with the logs that contain them. Methods add to `result` what they find."""
 
-    A message that failed for its sender, or that was `not_sent`, does not count. Times are
-    corrected by the certain leads of clocks.
-    """
-    outcomes = list(outcomes)
-    failures = {(each.channel_id, each.message_id) for each in outcomes if each.is_failure}
-    lost = {each[:4] for each in outcomes if not each.is_failure}
-    here: defaultdict[tuple[str, str, int], set[str]] = defaultdict(set)
-    accepted: dict[MessageKey, Delivery] = {}
-    dated: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
-    undated: defaultdict[str, dict[str, tuple[str, str]]] = defaultdict(dict)
-    for key, held in holders.items():
-        for each in held:
-            here[each[:3]].add(each.message_id)
-        message = accepted[key] = min(held, key=_first)
-        is_failed = any((key[0], each.first_segment_id) in failures for each in held)
-        if is_failed or key in false:
-            continue
-        if why := context.unknown_clock(message[:2]):
-            undated[key[0]][key[1]] = message.participant_id, why
-        else:
-            dated[key[0]].append((message.at_ms - context.ahead_ms[message[:2]], key[1]))
-    for times in dated.values():
-        times.sort()
-    for life in context.lives:
-        has, times = here[life[:3]], dated[life.channel_id]
-        for message_id, (participant_id, why) in undated[life.channel_id].items():
-            if message_id not in has:
-                result.cannot_judge(Audit.DELIVERY, participant_id, why)
-        if why := context.unknown_clock(life[:2]):
-            if any(message_id not in has for _, message_id in times):
-                result.cannot_judge(Audit.DELIVERY, life.participant_id, why)
-            continue
-        _owed(context, life, times, has, accepted, lost, result)
-        if life[:2] in context.early_ends:
-            result.cannot_judge(Audit.DELIVERY, life.participant_id, ENDS_EARLY)
+    def __init__(self, context: Context, deliveries: Iterable[Delivery]) -> None:
+        self._context, self.result = context, Compared()
+        self.holders: defaultdict[MessageKey, list[Delivery]] = defaultdict(list)
+        for each in deliveries:
+            self.holders[each.channel_id, each.message_id].append(each)
 
+    def undelivered(
+        self, outcomes: Iterable[Outcome], false: Container[MessageKey] = frozenset()
+    ) -> None:
+        """Find accepted messages that were not delivered to a participant that wanted them.
 
-def _owed(
-    context: Context,
-    life: Life,
-    times: Sequence[tuple[int, str]],
-    has: set[str],
-    accepted: Mapping[MessageKey, Delivery],
-    lost: set[tuple[str, str, int, str]],
-    result: Compared,
-) -> None:
-    """Look at what was accepted while a participant was there."""
-    whose, settle_ms = life[:3], context.settle_ms(life.channel_id)
-    owed_from_ms = life.owed_from_ms - context.ahead_ms[life[:2]]
-    until_ms = life.until_ms - context.ahead_ms[life[:2]]
-    begin, end = bisect_left(times, (owed_from_ms, "")), bisect_left(times, (until_ms + 1, ""))
-    for accepted_ms, message_id in times[begin:end]:
-        message = accepted[life.channel_id, message_id]
-        if message_id in has or _sent_ms(message, accepted_ms) < owed_from_ms:
-            continue
-        if message.sender_id == life.participant_id and not _is_own(message):
-            continue  # not owed to its sender: `not_sent`
-        result.lacks(life[:2], accepted_ms)
-        is_lost = (*whose, message_id) in lost
-        due_ms = accepted_ms + settle_ms
-        if (gap := context.gap(life[:2], accepted_ms, due_ms)) is not None:
-            result.cannot_judge(Audit.DELIVERY, life.participant_id, gap.why)
-        elif due_ms > until_ms and not is_lost:
-            result.on_the_way += 1
-        else:
-            detail = f"{LOST if is_lost else NEVER}; sent by {message.sender_id}"
-            result.findings.append(
-                Finding(Audit.DELIVERY.value, *whose, message_id, message.at_ms, detail)
-            )
-            route = life.channel_id, message.sender_id, life.participant_id
-            result.lost[*route, hour_of(accepted_ms)] += 1
-
-
-def acknowledged_and_lost(
-    context: Context,
-    holders: Mapping[MessageKey, Sequence[Delivery]],
-    acknowledgements: Iterable[Acknowledgement],
-    result: Compared,
-) -> None:
-    """Find own messages that were acknowledged although no other journal has them.
-
-    A participant without a journal may have a message that no journal has.
-    """
-    for each in acknowledgements:
-        if each.acknowledged_ms is None or each.channel_id in context.partial:
-            continue
-        held = holders.get((each.channel_id, each.message_id), ())
-        if {one.participant_id for one in held} <= {each.participant_id}:
-            gap = context.gap_of_others(each[:2], each.accepted_ms, ALWAYS_MS[1])
-            if gap is not None:
-                result.cannot_judge(Audit.ACKNOWLEDGEMENTS, gap.participant_id, gap.why)
+        A message that failed for its sender, or that was `not_sent`, does not count. Times are
+        corrected by the certain leads of clocks.
+        """
+        context, result = self._context, self.result
+        failures, lost = set(), set()
+        for one in outcomes:
+            if one.is_failure:
+                failures.add((one.channel_id, one.message_id))
+            else:
+                lost.add(one[:4])
+        here: defaultdict[tuple[str, str, int], set[str]] = defaultdict(set)
+        dated: defaultdict[str, list[_Accepted]] = defaultdict(list)
+        undated: defaultdict[str, dict[str, tuple[str, str]]] = defaultdict(dict)
+        for key, held in self.holders.items():
+            for each in held:
+                here[each[:3]].add(each.message_id)
+            message = min(held, key=_first)
+            is_failed = any((key[0], each.first_segment_id) in failures for each in held)
+            if is_failed or key in false:
                 continue
-            at_ms = each.acknowledged_ms - context.ahead_ms[each[:2]]
-            if context.may_have(each[:2], at_ms):
+            if why := context.unknown_clock(message[:2]):
+                undated[key[0]][key[1]] = message.participant_id, why
+            else:
+                at_ms = message.at_ms - context.ahead_ms[message[:2]]
+                dated[key[0]].append((at_ms, key[1], message))
+        for times in dated.values():
+            times.sort()
+        for life in context.lives:
+            has, times = here[life[:3]], dated[life.channel_id]
+            for message_id, (participant_id, why) in undated[life.channel_id].items():
+                if message_id not in has:
+                    result.cannot_judge(Audit.DELIVERY, participant_id, why)
+            if why := context.unknown_clock(life[:2]):
+                if any(message_id not in has for _, message_id, _ in times):
+                    result.cannot_judge(Audit.DELIVERY, life.participant_id, why)
+                continue
+            self._owed(life, times, has, lost)
+            if life[:2] in context.early_ends:
+                result.cannot_judge(Audit.DELIVERY, life.participant_id, ENDS_EARLY)
+
+    def _owed(
+        self,
+        life: Life,
+        times: Sequence[_Accepted],
+        has: set[str],
+        lost: set[tuple[str, str, int, str]],
+    ) -> None:
+        """Look at what was accepted while a participant was there."""
+        context, result, whose = self._context, self.result, life[:3]
+        owed_from_ms = life.owed_from_ms - context.ahead_ms[life[:2]]
+        until_ms = life.until_ms - context.ahead_ms[life[:2]]
+        begin, end = bisect_left(times, (owed_from_ms,)), bisect_left(times, (until_ms + 1,))
+        for accepted_ms, message_id, message in times[begin:end]:
+            if message_id in has or _sent_ms(message, accepted_ms) < owed_from_ms:
+                continue
+            if message.sender_id == life.participant_id and not _is_own(message):
+                continue  # not owed to its sender: `not_sent`
+            result.lacks(life[:2], accepted_ms)
+            is_lost = (*whose, message_id) in lost
+            due_ms = accepted_ms + context.settle_ms(life.channel_id)
+            if (gap := context.gap(life[:2], accepted_ms, due_ms)) is not None:
+                result.cannot_judge(Audit.DELIVERY, life.participant_id, gap.why)
+            elif due_ms > until_ms and not is_lost:
                 result.on_the_way += 1
+            else:
+                what = "declared lost" if is_lost else "never delivered"
+                detail = f"{what}; sent by {message.sender_id}"
+                self._find(Audit.DELIVERY, whose, message_id, message.at_ms, detail)
+                route = life.channel_id, message.sender_id, life.participant_id
+                result.lost[*route, hour_of(accepted_ms)] += 1
+
+    def acknowledged_and_lost(self, acknowledgements: Iterable[Acknowledgement]) -> None:
+        """Find own messages that were acknowledged although no other journal has them.
+
+        A participant without a journal may have a message that no journal has.
+        """
+        context = self._context
+        for each in acknowledgements:
+            if each.acknowledged_ms is None or each.channel_id in context.partial:
                 continue
-            name, at_ms = Audit.ACKNOWLEDGEMENTS.value, each.acknowledged_ms
-            result.findings.append(Finding(name, *each[:3], each.message_id, at_ms, NOBODY_HAS_IT))
+            held = self.holders.get((each.channel_id, each.message_id), ())
+            if any(one.participant_id != each.participant_id for one in held):
+                continue
+            gap = context.gap_of_others(each[:2], each.accepted_ms, ALWAYS_MS[1])
+            at_ms = each.acknowledged_ms - context.ahead_ms[each[:2]]
+            if gap is not None:
+                self.result.cannot_judge(Audit.ACKNOWLEDGEMENTS, gap.participant_id, gap.why)
+            elif context.may_have(each[:2], at_ms):
+                self.result.on_the_way += 1
+            else:
+                whose, at_ms = each[:3], each.acknowledged_ms
+                self._find(Audit.ACKNOWLEDGEMENTS, whose, each.message_id, at_ms, NOBODY_HAS_IT)
 
+    def orphaned(self, orphans: Iterable[Orphan]) -> None:
+        """Find references to messages that no journal contains, once at each participant."""
+        context = self._context
+        for each in sorted(set(orphans)):
+            key = each.channel_id, each.message_id
+            if each.channel_id in context.partial or key in self.holders:
+                continue
+            gap = context.gap_of_others((each.channel_id, NOBODY), ALWAYS_MS[0], each.at_ms)
+            if gap is not None:
+                self.result.cannot_judge(Audit.REFERENCES, gap.participant_id, gap.why)
+            else:
+                detail = f"{each.first_segment_id} refers to it, and no journal knows it"
+                self._find(Audit.REFERENCES, each[:3], each.message_id, each.at_ms, detail)
 
-def orphaned(
-    context: Context,
-    holders: Mapping[MessageKey, object],
-    orphans: Iterable[Orphan],
-    result: Compared,
-) -> None:
-    """Find references to messages that no journal contains, once at each participant."""
-    for each in sorted(set(orphans)):
-        if each.channel_id in context.partial or (each.channel_id, each.message_id) in holders:
-            continue
-        gap = context.gap_of_others((each.channel_id, NOBODY), ALWAYS_MS[0], each.at_ms)
-        if gap is not None:
-            result.cannot_judge(Audit.REFERENCES, gap.participant_id, gap.why)
-            continue
-        detail = each.first_segment_id + NO_JOURNAL_KNOWS
-        result.findings.append(
-            Finding(Audit.REFERENCES.value, *each[:3], each.message_id, each.at_ms, detail)
-        )
+    def not_sent(self) -> dict[MessageKey, list[Delivery]]:
+        """Return messages in logs that their sender did not send, according to its journal.
 
+        A sender that received the message from others did not send it either. Times are corrected
+        by the certain leads of clocks.
+        """
+        context, found = self._context, {}
+        for key, held in self.holders.items():
+            senders = {each.sender_id for each in held}
+            whose = key[0], held[0].sender_id
+            if len(senders) > 1 or any(map(_is_own, held)) or whose not in context.spans:
+                continue  # of several senders: `ids_of_several`
+            stamp_ms = min(each.at_ms - context.ahead_ms[each[:2]] for each in held)
+            clocks = [whose, *(each[:2] for each in held)]
+            unknown = [each for each in clocks if context.unknown_clock(each)]
+            if unknown:
+                why = context.unknown_clock(unknown[0])
+                self.result.cannot_judge(Audit.IDS, unknown[0][1], why)
+                continue
+            if not any(begin_ms <= stamp_ms <= end_ms for begin_ms, end_ms in context.spans[whose]):
+                continue
+            earliest_ms = min(stamp_ms - context.settle_ms(key[0]), held[0].lamport_timestamp)
+            if (gap := context.gap(whose, earliest_ms, stamp_ms + SETTLE_MS)) is not None:
+                self.result.cannot_judge(Audit.IDS, whose[1], gap.why)
+            else:
+                found[key] = held
+        return found
 
-def not_sent(
-    context: Context, holders: Mapping[MessageKey, Sequence[Delivery]], result: Compared
-) -> dict[MessageKey, list[Delivery]]:
-    """Return messages in logs that their sender did not send, according to its journal.
+    def ids_of_several(self) -> None:
+        """Find logs with another message under an id than its sender or most logs have."""
+        for held in self.holders.values():
+            counts = Counter(map(_meaning, held))
+            if len(counts) == 1:
+                continue
+            own = {_meaning(each) for each in held if each.first_segment_id is not None}
+            true = max(counts, key=lambda meaning: (meaning in own, counts[meaning], meaning))
+            for each in held:
+                if _meaning(each) != true:
+                    self._find(Audit.IDS, each[:3], each.message_id, each.at_ms, ANOTHER_MESSAGE)
 
-    A sender that received the message from others did not send it either. Times are corrected by
-    the certain leads of clocks.
-    """
-    found = {}
-    for key, held in holders.items():
-        senders = {each.sender_id for each in held}
-        if len(senders) > 1 or any(_is_own(each) for each in held):
-            continue  # of several senders: `ids_of_several`
-        whose = key[0], held[0].sender_id
-        if whose not in context.spans:
-            continue
-        stamp_ms = min(each.at_ms - context.ahead_ms[each[:2]] for each in held)
-        clocks = [whose, *(each[:2] for each in held)]
-        unknown = [each for each in clocks if context.unknown_clock(each)]
-        if unknown:
-            result.cannot_judge(Audit.IDS, unknown[0][1], context.unknown_clock(unknown[0]))
-            continue
-        if not any(begin_ms <= stamp_ms <= end_ms for begin_ms, end_ms in context.spans[whose]):
-            continue
-        earliest_ms = min(stamp_ms - context.settle_ms(key[0]), held[0].lamport_timestamp)
-        if (gap := context.gap(whose, earliest_ms, stamp_ms + SETTLE_MS)) is not None:
-            result.cannot_judge(Audit.IDS, whose[1], gap.why)
-        else:
-            found[key] = list(held)
-    return found
+    def _find(
+        self, audit: Audit, whose: tuple[str, str, int], message_id: str, at_ms: int, detail: str
+    ) -> None:
+        self.result.findings.append(Finding(audit.value, *whose, message_id, at_ms, detail))
 
 
 def invented(
@@ -418,8 +412,7 @@ def reasons(
     cases: Mapping[tuple[str, str], int],
     unheard: Iterable[tuple[str, str]],
 ) -> dict[str, str]:
-    """Return the reasons why audits are unknown, from counts of journals, cases and missing
-    journals."""
+    """Return the reasons why audits are unknown, from journals, cases and missing journals."""
     found: dict[str, str] = {}
     if not journals:
         return {audit.value: "no journal" for audit in ESSENTIAL}
@@ -437,22 +430,6 @@ def reasons(
     return found
 
 
-def ids_of_several(holders: Mapping[MessageKey, Sequence[Delivery]]) -> Iterator[Finding]:
-    """Yield findings about logs with another message under an id than its sender or most logs
-    have."""
-    for held in holders.values():
-        counts = Counter(_meaning(each) for each in held)
-        if len(counts) == 1:
-            continue
-        own = {_meaning(each) for each in held if each.first_segment_id is not None}
-        true = max(counts, key=lambda meaning: (meaning in own, counts[meaning], meaning))
-        for each in held:
-            if _meaning(each) != true:
-                yield Finding(
-                    Audit.IDS.value, *each[:3], each.message_id, each.at_ms, ANOTHER_MESSAGE
-                )
-
-
 def unequal_logs(lives: Sequence[Life], deliveries: Iterable[Delivery]) -> Iterator[Finding]:
     """Yield findings about the places at which the order of a log first differs from most others.
 
@@ -464,11 +441,9 @@ def unequal_logs(lives: Sequence[Life], deliveries: Iterable[Delivery]) -> Itera
     for each in deliveries if compared else ():
         logs[each[:3]].append((each.log_position, each.message_id))
     for model, others in compared:
-        order = [message_id for _, message_id in sorted(logs[model[:3]])]
-        places = {message_id: place for place, message_id in enumerate(order)}
+        places = {entry[1]: place for place, entry in enumerate(sorted(logs[model[:3]]))}
         for life in others:
-            theirs = [message_id for _, message_id in sorted(logs[life[:3]])]
-            here = [message_id for message_id in theirs if message_id in places]
+            here = [entry[1] for entry in sorted(logs[life[:3]]) if entry[1] in places]
             there = sorted(here, key=places.__getitem__)
             for position, (mine, other) in enumerate(zip(here, there, strict=True)):
                 if mine != other:
@@ -479,8 +454,7 @@ def unequal_logs(lives: Sequence[Life], deliveries: Iterable[Delivery]) -> Itera
 
 
 def disordered(lives: Iterable[Life]) -> list[tuple[Life, list[Life]]]:
-    """Return for each channel a participant with the most common log, and logs whose order may
-    differ."""
+    """Return a participant with the most common log of each channel, and logs that may differ."""
     channels: defaultdict[str, list[Life]] = defaultdict(list)
     for life in sorted(lives):
         channels[life.channel_id].append(life)

@@ -60,15 +60,13 @@ def rated(delays: Mapping[Group, Sequence[int]], lost: Iterable[Lost]) -> list[R
 
 
 def levels(delays: Sequence[int], shares: Iterable[float] = LEVELS.values()) -> list[int | None]:
-    """Return for each share the smallest sorted value that this share of the values does not
-    exceed."""
+    """Return for each share the smallest value that this share of the values does not exceed."""
     count = len(delays)
     return [int(delays[max(ceil(count * share), 1) - 1]) if count else None for share in shares]
 
 
 def listed(found: Iterable[Rate]) -> list[Rate]:
-    """Return rates in the order of `Verdict.rates`, which is channels, hours, and the worst
-    pairs."""
+    """Return rates in the order of `Verdict.rates`: channels, hours, and the worst pairs."""
     every = sorted(found, key=lambda each: (*each.badness, *map(str, each[:4])))
     pairs = [each for each in every if each.sender_id is not None]
     others = [each for each in every if each.sender_id is None]

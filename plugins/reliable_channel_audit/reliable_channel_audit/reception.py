@@ -182,8 +182,7 @@ class Reception:
             self._found.append((Audit.RECEIVED, copy.message_id, received.at_ms, detail))
 
     def _without_last(self) -> dict[str, _Copy]:
-        """What waits; a killed process may have logged in its last step what it did not emit any
-        more."""
+        """What waits, without what a killed process logged in its last step and did not emit."""
         waiting = self._waiting.items()
         return {at: copy for at, copy in waiting if copy.at_ms < self._last_ms or not self._is_open}
 

@@ -57,8 +57,7 @@ class Life(NamedTuple):
     impostors: int
     """Number of entries under this participant's name that other participants sent."""
     time_unit: str
-    """Reason why the times are not in milliseconds. If the times are in milliseconds, `time_unit`
-    is empty."""
+    """Reason why the times are not in milliseconds (empty if they are)."""
 
 
 def case_counts(
@@ -88,8 +87,7 @@ def case_counts(
 
 
 class Replay:
-    """Reader of a participant's journal lines, in order. After the last line, `findings` returns
-    the broken promises."""
+    """Reader of a participant's journal lines, in order, which finds broken promises."""
 
     def __init__(
         self, channel_id: str, participant_id: str, life: int, *, settle_ms: int | None = None
@@ -257,8 +255,7 @@ class Replay:
             yield HeardSender(*self._whose, sender_id, *values)
 
     def orphans(self) -> Iterator[Orphan]:
-        """Yield references to messages that are still missing, unless a newcomer need not have
-        them."""
+        """Yield references to messages that are missing, unless a newcomer need not have them."""
         if self.log.is_partial:
             return  # the journal may lack the line of it
         for reference, early in self._early.items():
@@ -292,14 +289,13 @@ class Replay:
         if self.has_begun:
             return
         self.has_begun = True
-        self._path, self._opened_ms = noted.path, at_ms
-        self._owed_from_ms = at_ms
+        self._path = noted.path
+        self._opened_ms = self._owed_from_ms = at_ms
         self._is_whole = isinstance(wanted_ms, int)
-        if isinstance(wanted_ms, int):
-            wanted_ms = min(wanted_ms, at_ms)  # it cannot want less than it is told
-            asks = self.option("retrieval_strategy") not in WITHOUT_STORE
-            asks = asks and self.option("query_on_connect") and values.get("has_store") is not False
-            self._owed_from_ms = wanted_ms if asks else max(wanted_ms, at_ms)
+        asks = self.option("query_on_connect") and values.get("has_store") is not False
+        if isinstance(wanted_ms, int) and asks:
+            if self.option("retrieval_strategy") not in WITHOUT_STORE:
+                self._owed_from_ms = min(wanted_ms, at_ms)  # it cannot want less than it is told
         if self.option("history") != "all":
             self._presume_until_ms = at_ms + JOINING_MS
 

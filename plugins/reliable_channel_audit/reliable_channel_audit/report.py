@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from importlib.metadata import version
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -13,19 +12,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from .dag import Shape, places, said_by, shape, union
-from .delivery_sections import delivery_sections
 from .evidence import Evidence
 from .facts import Repair
 from .findings import Coverage
 from .journals import Participant, group_of, journal_files, options_of
 from .misbehaviour import Deed
-from .page import CaseTable, Subject, page, section, worst_participants
+from .page import about_journals, delivery_sections, page, section
 from .rates import LEVELS, levels
 from .replay import Life
 from .tables.ingest import Row
 from .tables.judging import Judged
 from .timeline import time_buckets
-from .verdict import Verdict
 
 
 def by_way(judged: Judged) -> list[Row]:
@@ -144,12 +141,13 @@ def write_report(
     leading = *delivery_sections(found), *(sections.pop(name) for name in LEADING)
     if with_dag:
         sections["dag"] = _dag(judged.participants, directory)
-    subject = _subject(judged.few.get(Life, []), found.ahead_ms, paths, settle_ms)
+    group = group_of(journal_files(paths)).participants if paths else []
+    about = about_journals(found, judged.few.get(Life, []), *options_of(group), settle_ms)
     buckets = time_buckets(judged.arrivals, found.findings, found.ahead_ms)
-    cases = _cases(judged.few.get(Coverage, ()), found)
+    coverage = judged.few.get(Coverage, ())
     path = directory / "index.html"
     path.write_text(
-        page(found, subject, cases, buckets, evidence, sections.values(), leading=leading)
+        page(found, about, coverage, buckets, evidence, sections.values(), leading=leading)
     )
     return path
 
@@ -162,35 +160,6 @@ def _section(title: str, documented: object, rows: Sequence[Row]) -> str:
 def _write(directory: Path, name: str, rows: Sequence[Row]) -> None:
     """Write a table; one without rows has no columns."""
     pq.write_table(pa.Table.from_pylist(rows), directory / f"{name}.parquet")
-
-
-def _subject(
-    lives: Sequence[Life],
-    ahead_ms: Mapping[tuple[str, str], int],
-    paths: Sequence[str | Path],
-    settle_ms: int | None,
-) -> Subject:
-    begin_ms = min((each.opened_ms - ahead_ms.get(each[:2], 0) for each in lives), default=0)
-    end_ms = max((each.until_ms - ahead_ms.get(each[:2], 0) for each in lives), default=0)
-    group = group_of(journal_files(paths)).participants if paths else []
-    names = sorted({each.channel_id for each in lives})[:10]
-    by = f"reliable-channel {version('reliable-channel')}"
-    longest = max((each.settle_ms for each in lives), default=0)
-    due_ms = longest if settle_ms is None else settle_ms
-    return Subject(names, begin_ms, end_ms, *options_of(group), due_ms, by)
-
-
-def _cases(coverage: Iterable[Coverage], found: Verdict) -> CaseTable:
-    """Of the participants of the table of promises."""
-    every = list(coverage)
-    shown = {*worst_participants(found, {each.participant_id for each in every})}
-    cases: dict[tuple[str, str], tuple[int, str | None]] = {}
-    for each in every:
-        if each.participant_id in shown:
-            count, why = cases.get((each.participant_id, each.audit), (0, None))
-            least = min(filter(None, (why, each.why)), default=None)
-            cases[each.participant_id, each.audit] = count + each.cases, least
-    return cases
 
 
 def _dag(group: Iterable[Participant], directory: Path) -> str:

@@ -51,8 +51,7 @@ def time_buckets(
     findings: Sequence[Finding],
     ahead_ms: Mapping[tuple[str, str], int],
 ) -> list[TimeBucket]:
-    """Return time bins with their deliveries and findings, over the time in which messages were
-    accepted."""
+    """Return deliveries and findings in bins of the time in which messages were accepted."""
     every = [each.bins for each in arrivals.values() if len(each.bins.deliveries)]
     if not every:
         return []
@@ -86,8 +85,7 @@ def time_buckets(
 
 
 def draw_timeline(buckets: Sequence[TimeBucket]) -> str:
-    """Return an SVG of latencies (logarithmic) over time with its legend, or an empty text without
-    data."""
+    """Return an SVG of latencies (logarithmic) over time with its legend, or an empty text."""
     latencies = [each for stretch in buckets for each in stretch[3:5] if each is not None]
     if not latencies:
         return ""

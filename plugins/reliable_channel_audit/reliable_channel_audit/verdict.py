@@ -6,13 +6,13 @@ import json
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from enum import Enum
+from itertools import groupby, islice
 from typing import Final, NamedTuple
 
 from .findings import ESSENTIAL, Audit, Finding, severity
 
 MAX_FINDINGS: Final = 1_000
-"""Maximum number of findings of an audit that are listed. Findings beyond the maximum are still
-counted."""
+"""Maximum number of findings of an audit that are listed. All findings are counted."""
 
 
 NO_CASE: Final = "no case"
@@ -63,8 +63,7 @@ class Rate(NamedTuple):
 
     channel_id: str
     hour_ms: int | None
-    """Beginning of the hour in which the messages were accepted. For a rate that is not about an
-    hour, `hour_ms` is None."""
+    """Beginning of the hour in which the messages were accepted (None if not about an hour)."""
     sender_id: str | None
     receiver_id: str | None
     delivered: int
@@ -103,8 +102,7 @@ class Verdict:
     rates: list[Rate] = field(default_factory=list, compare=False)
     """Rates of channels, then of their hours and of the worst pairs (at most `MAX_FINDINGS`)."""
     clocks: dict[tuple[str, str], int | None] = field(default_factory=dict)
-    """Certain lead of each wrong clock (ms), by channel and participant. For a clock that is
-    unknown, the value is None."""
+    """Certain lead of each wrong clock (ms, None if unknown), by channel and participant."""
     judged: dict[str, int] = field(default_factory=dict)
     """Number of cases for each audit."""
     unknown: dict[str, str] = field(default_factory=dict)
@@ -169,13 +167,10 @@ class Verdict:
 
 def counted(findings: list[Finding]) -> tuple[dict[str, int], list[Finding]]:
     """Return the number of findings for each audit, and the first findings of each."""
-    broken: Counter[str] = Counter()
-    first = []
-    for each in sorted(findings):
-        broken[each.audit] += 1
-        if broken[each.audit] <= MAX_FINDINGS:
-            first.append(each)
-    return dict(broken), first
+    ordered = sorted(findings)
+    by_audit = groupby(ordered, key=lambda each: each.audit)
+    first = [each for _, found in by_audit for each in islice(found, MAX_FINDINGS)]
+    return dict(Counter(each.audit for each in ordered)), first
 
 
 def often(times: int) -> str:

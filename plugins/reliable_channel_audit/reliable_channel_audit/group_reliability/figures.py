@@ -11,7 +11,7 @@ from typing import Any
 from ..clocks import clock_offsets, own_lags
 from ..facts import Delivery, Dispatch, Lag, Outcome, Repair, way_of
 from ..findings import ALWAYS_MS, Finding, Gap, HeardSender
-from ..promises import Compared, Context, MessageKey, Whose, undelivered
+from ..promises import Context, MessageKey, Messages, Whose
 from ..rates import LEVELS, accepted, levels
 from ..replay import Life
 
@@ -105,11 +105,9 @@ def figures_of(facts: Mapping[type, list[Any]], settle_ms: int | None) -> tuple[
         for each in facts[Delivery]
         if unknown.keys().isdisjoint((each[:2], (each.channel_id, each.sender_id)))
     ]
-    holders: defaultdict[MessageKey, list[Delivery]] = defaultdict(list)
-    for each in deliveries:
-        holders[each.channel_id, each.message_id].append(each)
-    compared = Compared()
-    undelivered(context, holders, facts[Outcome], {}, compared)
+    messages = Messages(context, deliveries)
+    messages.undelivered(facts[Outcome])
+    compared = messages.result
     there = {life[:2] for life in context.lives}
     accepted_ms = accepted(deliveries, context.ahead_ms)
     others = [
@@ -121,7 +119,7 @@ def figures_of(facts: Mapping[type, list[Any]], settle_ms: int | None) -> tuple[
     kinds = {(each.channel_id, each.message_hash): each.kind for each in facts[Dispatch]}
     figures = Figures(
         participants=len(there),
-        messages=len(holders),
+        messages=len(messages.holders),
         lost=len(compared.findings),
         on_the_way=compared.on_the_way,
         holes=len(holes),
