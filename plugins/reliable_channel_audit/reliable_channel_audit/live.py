@@ -30,7 +30,7 @@ NOTICE: Final = table_type(
 """Columns of a notice, whose `kind` is `acknowledged`, `failed`, `recovered` or `lost`. Alarms have
 the kinds `unacknowledged` and `missing`. The kind `forgotten` means that a message is no longer
 watched. `at_ms` is the time of the notice, and `after_ms` the age of the message."""
-TRIES: Final = 5
+TRIES: Final = 12
 """Maximum number of attempts to start a query whose source does not start in time."""
 LOOK_S: Final = 0.2
 NOT_CONNECTED: Final = "Python worker failed to connect back"
