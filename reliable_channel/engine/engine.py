@@ -538,11 +538,15 @@ class Engine:
         at `due_ms`.
         """
         core, events, unwritten = self.core, self._events, self.unwritten
-        if core.wanted:
-            self._repairs.notice(core.wanted, now_ms)
-            core.wanted.clear()
+        # Emptied before they are used: after an error, nothing of them may come again.
+        wanted, told, outgoing = core.wanted.copy(), core.events.copy(), core.outgoing.copy()
+        core.wanted.clear()
+        core.events.clear()
+        core.outgoing.clear()
+        if wanted:
+            self._repairs.notice(wanted, now_ms)
         notes = self._message_traces.notes
-        for event in core.events:
+        for event in told:
             if (note := notes.get(type(event))) is not None:
                 note(event, now_ms)
             if isinstance(event, RepairRequested):
@@ -550,16 +554,14 @@ class Engine:
             elif self._notes_log and isinstance(event, MessageReceived):
                 events.append(Logged.delivered(event, core.log.evicted))
             events += self._translation.public(event, now_ms)
-        core.events.clear()
         if self._pending_events is not None and (dropped := self._pending_events.newly_dropped()):
             events.append(PendingEventsDropped(dropped))
         self._events, self.has_news = [], False
         if unwritten is None:
-            step = Step(None, events, core.outgoing.copy())
+            step = Step(None, events, outgoing)
         else:
-            step = Step(core.changes(), events, core.outgoing.copy(), accepted)
+            step = Step(core.changes(), events, outgoing, accepted)
             unwritten.add(step)
-        core.outgoing.clear()
         if step.is_due:
             for each in step.outgoing:
                 self.outbox.put(each, now_ms)

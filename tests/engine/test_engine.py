@@ -22,11 +22,14 @@ from reliable_channel.engine.engine import (
     RESTART_MARGIN_MS,
 )
 from reliable_channel.engine.logged import Logged
+from reliable_channel.engine.recovery import Repairs
 from reliable_channel.engine.steps import Wake
-from reliable_channel.engine.sync_core import SyncCore
+from reliable_channel.engine.sync_core import MissingEntry, SyncCore
+from reliable_channel.engine.translation import Translation
 from reliable_channel.errors import ContentTooLong, OutgoingBufferFull
 from reliable_channel.events import (
     EphemeralDropped,
+    HistoryEntry,
     MessageStored,
     PayloadDropped,
     RateLimitReached,
@@ -293,6 +296,21 @@ def test_what_was_missing_for_long_and_came_by_itself_is_repaired() -> None:
     for _ in range(2):
         bob.receive(one.data)
     assert bob.engine.counters.repaired == 1
+
+
+def test_after_an_error_in_a_step_nothing_of_it_comes_again() -> None:
+    """Of the policy of a plugin, for example."""
+    alice, bob = Peer("alice"), Peer("bob")
+    for text in (b"one", b"two"):
+        alice.send(text)
+    one, two = alice.publish()
+    with patch.object(Translation, "public", side_effect=ValueError), pytest.raises(ValueError):
+        bob.receive(one.data)
+    bob.engine.core.wanted.append(MissingEntry(HistoryEntry("gone"), bob.now_ms))
+    with patch.object(Repairs, "notice", side_effect=ValueError), pytest.raises(ValueError):
+        bob.engine.step(bob.now_ms)
+    bob.receive(two.data)
+    assert [event.content for event in bob.of(MessageReceived)] == [b"two"]
 
 
 def test_a_journal_is_told_what_enters_the_log() -> None:
