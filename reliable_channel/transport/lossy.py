@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from random import Random
 
-from .base import Batch, Envelope, Received, Transport
+from .base import Batch, Envelope, NodeHealth, Received, Transport
 
 
 class LossyTransport:
@@ -19,9 +19,6 @@ class LossyTransport:
         if not 0 <= drop_incoming <= 1:
             raise ValueError(f"`drop_incoming` must be a share from 0 to 1 (got {drop_incoming})")
         self._inner = inner
-        self.open, self.aclose, self.renew = inner.open, inner.aclose, inner.renew
-        self.envelope, self.handed_over = inner.envelope, inner.handed_over
-        self.nodes, self.nodes_changed = inner.nodes, inner.nodes_changed
         self._drop_incoming = drop_incoming
         self._random = Random(seed)
         self.cut_off = False
@@ -32,6 +29,22 @@ class LossyTransport:
     def has_store(self) -> bool:
         """True if the inner transport has a Store."""
         return self._inner.has_store
+
+    async def open(self) -> None:
+        """Open this transport and the inner transport."""
+        await self._inner.open()
+
+    async def aclose(self) -> None:
+        """Close this transport and the inner transport."""
+        await self._inner.aclose()
+
+    def envelope(
+        self, payload: bytes, *, timestamp_ns: int, ephemeral: bool, meta: bytes = b""
+    ) -> Envelope:
+        """Make an envelope, as the inner transport does."""
+        return self._inner.envelope(
+            payload, timestamp_ns=timestamp_ns, ephemeral=ephemeral, meta=meta
+        )
 
     async def publish(self, envelope: Envelope) -> Envelope | None:
         """Broadcast an envelope, or drop it silently while the transport is cut off."""
@@ -55,6 +68,22 @@ class LossyTransport:
         async with aclosing(self._inner.by_time(start_ns, end_ns)) as pages:
             async for page in pages:
                 yield page
+
+    def renew(self) -> None:
+        """Subscribe again at the inner transport."""
+        self._inner.renew()
+
+    async def handed_over(self) -> None:
+        """Wait until others have fetched the published messages."""
+        await self._inner.handed_over()
+
+    def nodes(self) -> tuple[NodeHealth, ...]:
+        """Return the state of each node of the inner transport."""
+        return self._inner.nodes()
+
+    async def nodes_changed(self) -> None:
+        """Wait until the state of a node changes."""
+        await self._inner.nodes_changed()
 
     def _loses(self) -> bool:
         return self._random.random() < self._drop_incoming or self.cut_off
