@@ -6,6 +6,9 @@ from typing import Final
 
 import anyio
 
+FEW: Final = 8
+"""Number of waits from which it is worth a look whether some were given up."""
+
 
 class _TrioFuture:
     """Event of trio with the methods of a future that a notifier needs."""
@@ -23,8 +26,10 @@ class Notifier:
 
     def __init__(self) -> None:
         self.waiting: Final[list[_TrioFuture | asyncio.Future[None]]] = []
-        """The tasks that wait, and at times cancelled ones; open to read. A channel has dozens of
+        """The tasks that wait, and some that were cancelled; open to read. A channel has dozens of
         these, and a deque takes ten times the memory of a list."""
+        self._most = FEW
+        """So many may wait until cancelled ones are looked for."""
 
     def notify(self) -> None:
         """Wake all tasks that wait."""
@@ -52,8 +57,9 @@ class Notifier:
         if task is None:  # also in a loop of asyncio that has trio as its guest
             return self._wait_in_trio(within_s)
         waiting, loop = self.waiting, task.get_loop()
-        while waiting and waiting[-1].done():  # its task was cancelled
-            waiting.pop()
+        if len(waiting) >= self._most:
+            waiting[:] = [each for each in waiting if not each.done()]
+            self._most = 2 * len(waiting) + FEW
         future = loop.create_future()
         waiting.append(future)
         return future if within_s is None else self._wait_within(within_s, future, loop)
