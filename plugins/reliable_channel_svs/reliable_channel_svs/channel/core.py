@@ -8,6 +8,7 @@ same messages have equal logs.
 """
 
 from collections.abc import Collection, Sequence, Sized
+from copy import copy
 from typing import Final
 
 from reliable_channel.diagnostics import RepairRequested
@@ -301,7 +302,7 @@ class SvsCore:
         """Return a snapshot of counters and buffers, with 0 for figures that SVS does not have."""
         heard = self._state.participants
         return SdsStatistics(
-            counters=self._state.counters,
+            counters=copy(self._state.counters),
             lamport_timestamp=self._state.lamport_timestamp,
             log_length=len(self.log),
             log_evicted=self.log.evicted,

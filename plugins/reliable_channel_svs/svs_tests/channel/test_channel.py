@@ -274,6 +274,12 @@ def test_names_without_end_are_left_out() -> None:
     assert core.statistics().log_length == 0 and not core.missing()
 
 
+def test_statistics_are_a_copy() -> None:
+    core = SvsCore(setting("a"))
+    core.statistics().counters.own_echoes += 1
+    assert core.statistics().counters.own_echoes == 0
+
+
 def test_a_newcomer_without_history_waits_for_nothing() -> None:
     world = World()
     world.add("a", "b")
