@@ -124,11 +124,11 @@ class Driver(ABC, Generic[M]):
         *,
         message_hash: bytes,
         timestamp_ns: int,
-        now_ms: int,
         from_store: bool,
     ) -> Arrival:
         """Process a message that the transport received. `data` is the decrypted payload of the
         message."""
+        now_ms = self.now_ns() // 1_000_000
         arrival, step = self.engine.receive(
             data,
             now_ms,
@@ -156,8 +156,8 @@ class Driver(ABC, Generic[M]):
         self.end(self.engine.step(now_ms), now_ms)
 
     def end(self, step: Step, now_ms: int) -> None:
-        """Show due events, wake tasks that have work, and plan the next deadline. A step that had
-        to be written ends twice, the second time when `Engine.end_write` has returned the step."""
+        """Show due events, wake tasks that have work, and plan the next deadline. If a
+        step must be written, it ends again when `Engine.end_write` has returned the step."""
         if step.is_due:
             for event in step.events:
                 self.show(event, now_ms)

@@ -172,11 +172,11 @@ class EventReader(AsyncIterator[AnyEvent]):
 
     async def __anext__(self) -> AnyEvent:
         """Confirm the event before, and wait for the next one."""
-        stream, given = self._stream, self._given
-        if given is not None:
-            self._given = None
+        stream = self._stream
+        if self._given is not None:
             if stream.confirm is not None:
-                stream.confirm(given)
+                stream.confirm(self._given)
+            self._given = None
         event: AnyEvent | None = None
         while event is None:
             if self.is_closed:

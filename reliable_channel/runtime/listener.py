@@ -29,7 +29,7 @@ class Intake:
         self._engine = driver.engine
         self._stages = stages
 
-    async def take(self, received: Received, now_ms: int) -> Arrival:
+    async def take(self, received: Received) -> Arrival:
         """Decrypt a received message, and pass it to the engine. Equal hashes mean equal bytes, so
         messages that were handled before are skipped."""
         engine = self._engine
@@ -40,7 +40,6 @@ class Intake:
         if self._stages.change_anything:
             try:
                 payload, _ = await self._stages.inward(Frame(payload, received.meta))
-                now_ms = self._driver.now_ms()
             except NotForUs as error:
                 engine.counters.foreign += 1
                 if isinstance(error, NotOpened):
@@ -53,7 +52,6 @@ class Intake:
             received,
             message_hash=received.message_hash,
             timestamp_ns=received.timestamp_ns,
-            now_ms=now_ms,
             from_store=not is_live,
         )
         if self._unopened is not None:
@@ -95,7 +93,7 @@ class Listener:
             outage = bool(health.failing) and health.succeeded("receive") is not None
             now_ms = self._driver.now_ns() // 1_000_000
             for received in batch.messages:
-                arrival = await self._intake.take(received, now_ms)
+                arrival = await self._intake.take(received)
                 came = engine.confirmation.came_live(received.message_hash, arrival)
                 if came and health.failing:
                     health.succeeded("receive", "silence")

@@ -83,7 +83,7 @@ class StoreClient:
 
     async def _deliver(self, messages: Sequence[Received]) -> None:
         for received in messages:
-            await self._intake.take(received, self._driver.now_ms())
+            await self._intake.take(received)
 
     async def _look(self) -> list[Received]:
         """Go through what was stored lately; return what is not known here."""
@@ -117,7 +117,7 @@ class StoreClient:
         is_silent, missed = not engine.confirmation.heard_anything(), 0
         for received in others:
             if not engine.is_known(received.message_hash):
-                arrival = await self._intake.take(received, self._driver.now_ms())
+                arrival = await self._intake.take(received)
                 missed += arrival.outcome in (Outcome.DELIVERED, Outcome.PARKED)
         engine.counters.missed_live += missed
         if missed and is_silent and not self._health.is_failing("receive"):

@@ -43,7 +43,7 @@ class SyncStatusWatch:
     def __init__(self, driver: Driver[Any]) -> None:
         self.closed = False
         self.changed: Final = Notifier()
-        """Notified after each step, which may have changed the status."""
+        """Notified after each step from the first `changes` on: it may have changed the status."""
         self._driver = driver
 
     def current(self) -> SyncStatus:

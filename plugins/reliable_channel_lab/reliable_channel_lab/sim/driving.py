@@ -106,7 +106,6 @@ class SimulatedDriver(driver.Driver[Packet], Generic[C]):
         return self.received(
             arrived.data,
             arrived,
-            now_ms=self.now_ms(),
             message_hash=arrived.message_hash,
             timestamp_ns=arrived.timestamp_ms * 1_000_000,
             from_store=from_store,
