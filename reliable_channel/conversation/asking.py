@@ -21,7 +21,7 @@ from .ask_pb2 import Envelope
 MAGIC: Final = 0xA1514352
 VERSION: Final = 1
 QUESTION_ID_BYTES: Final = 16
-BEGINNING: Final = b"\x0d" + MAGIC.to_bytes(4, "little")
+_BEGINNING: Final = b"\x0d" + MAGIC.to_bytes(4, "little")
 """Beginning of each envelope, which is the tag of field 1 and its value."""
 QUESTIONS_LIMIT: Final = 1_000
 """Maximum number of open questions of other participants. The oldest questions are dropped."""
@@ -37,7 +37,7 @@ class UnreadableEnvelope(ReliableChannelError):
 
 def is_envelope(payload: bytes) -> bool:
     """Return True if a payload is a question or an answer, of any version."""
-    return payload.startswith(BEGINNING)
+    return payload.startswith(_BEGINNING)
 
 
 def encode(question_id: bytes, content: bytes, asker_id: str = "") -> bytes:

@@ -26,7 +26,6 @@ from ..events import (
 from ..options import ChannelOptions
 from ..runtime import Notes, Runtime
 from .asking import (
-    BEGINNING,
     Asking,
     Heard,
     OpenQuestion,
@@ -185,8 +184,8 @@ class Conversation:
         runtime.attach(notes, self.asking.holds)
 
     def _received(self, event: MessageReceived, at_ms: int) -> None:
-        self.presence.heard(event.sender_id, "message", event.lamport_timestamp, at_ms)
-        if event.content.startswith(BEGINNING):
+        self.presence.note(event, at_ms)
+        if is_envelope(event.content):
             self.asking.note(event)
 
     def begin(self) -> None:

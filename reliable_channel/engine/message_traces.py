@@ -102,7 +102,7 @@ class MessageTraces:
         if len(arrivals) > MAX_EXPLAINED:
             arrivals.popitem(last=False)
         if is_parked:
-            self._traces[message_id]  # it begins
+            _ = self._traces[message_id]  # a look-up makes it
 
     def accepted(self, message_id: str, now_ms: int) -> None:
         """Note that an own message was accepted."""

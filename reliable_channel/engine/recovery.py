@@ -1,13 +1,12 @@
-"""Plans for finding missing messages, and comparison with Store, which finds messages that are
-missing here or there.
+"""Plans for finding missing messages, and comparison of own and received messages with Store.
 
 The plans follow a repair policy, and collect the facts that the policy needs. A comparison also
 finds a dead subscription, which otherwise looks like a quiet network. One query by content topic
 finds own messages that Store lacks, and missed messages in Store (LIP 172, P2P reliability).
 Ephemeral messages are not expected in Store, because Store does not keep them.
 
-This module does no I/O. After each step of the core, the owner passes the events and received
-messages and calls `step`. Other participants are asked for a message only when the repair policy
+This module does no I/O. The owner passes missing messages, repair requests and received messages,
+and calls `on_deadline`. Other participants are asked for a message only when the repair policy
 permits it. `engine/store_queries.py` executes the planned Store queries.
 """
 

@@ -123,8 +123,9 @@ class SyncCore(Protocol):
     log: MessageLog
     """Log of own and delivered messages, which the channel only reads."""
     agenda: Agenda
-    """Agenda whose `next_ms` is the time for the next call of `on_deadline`. The channel plans its
-    own work in the same agenda, in `Slot.SEGMENTS` and `Slot.RECOVERY`."""
+    """Agenda whose `next_ms` is the time for the next call of `on_deadline`, always the same
+    object. The core plans its deadlines before each input method returns, in any slots but
+    `Slot.SEGMENTS` and `Slot.RECOVERY`, which are the channel's."""
     events: list[SdsEvent]
     """New events, in order. Each message is delivered in one event."""
     outgoing: list[Outgoing]
