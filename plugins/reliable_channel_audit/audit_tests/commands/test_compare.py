@@ -69,6 +69,8 @@ def test_the_difference_of_two_runs(tmp_path: Path) -> None:
 def test_json_has_everything(tmp_path: Path) -> None:
     sweep(tmp_path)
     values = json.loads(run(tmp_path, "--json").output)
+    assert {*values["scenarios"][0]} == {"scenario", "implementation", "figures"}
+    assert {"run", "scenario", "settings", "warnings"} < {*values["runs"][0]}
     assert [each["settings"]["churn_fraction"] for each in values["runs"]] == ["0.1", "0.3"]
     (scenario,) = values["scenarios"]
     assert scenario["figures"]["runs"] == 2

@@ -26,7 +26,14 @@ from reliable_channel_audit.plugin import register_commands
 from reliable_channel_audit.promises import Context, compare_messages
 from reliable_channel_audit.tables import comparing, judging, layout, participants
 from reliable_channel_audit.tables import ingest as ingesting
-from reliable_channel_audit.tables.ingest import Ingested, ingest, parts, shares_of, tables_in
+from reliable_channel_audit.tables.ingest import (
+    Ingested,
+    ingest,
+    parts,
+    remove,
+    shares_of,
+    tables_in,
+)
 from reliable_channel_audit.tables.judging import Judged, judge
 from reliable_channel_audit.tables.participants import known_of
 from reliable_channel_audit.tables.stored_part import part_from
@@ -52,6 +59,12 @@ def same(journals: Path, facts: Path) -> Judged:
     found, expected = judged.verdict.to_json(), check([journals]).to_json()
     assert json.loads(found) == json.loads(expected)
     return judged
+
+
+def row_of(participant_id: str, facts: Path) -> dict[str, Any]:
+    """The row of a participant's only part."""
+    (row,) = [row for row in parts(facts) if row["participant_id"] == participant_id]
+    return row
 
 
 def cut(journals: Path, after_ms: int) -> None:
@@ -224,12 +237,15 @@ def test_a_message_in_the_tables_of_others_is_not_decoded_again(
     found, expected = (
         part_from(row, tables_in(row, directory), ids, words)
         for directory in (facts, tmp_path / "alone")
-        for row in parts(directory)
-        if row["participant_id"] == "p000"
+        for row in [row_of("p000", directory)]
     )
     for name in TABLES:
         columns = zip(getattr(found, name), getattr(expected, name), strict=True)
         assert all(np.array_equal(*each) for each in columns), name
+    remove(row_of("p000", facts), facts)
+    for path in facts.glob("kind=wire/*/*/*.parquet"):
+        path.write_bytes(path.read_bytes()[:-20])
+    assert ingest([journals], facts).added == 1
 
 
 def test_a_part_that_is_packed_takes_the_place_of_what_it_was(tmp_path: Path) -> None:

@@ -243,14 +243,16 @@ class _Lines:
 
     def _known_contents(self) -> list[bytes] | None:
         """The same without decoding; None unless all messages are known by their hashes, and each
-        content that was received is the last field of one of them."""
+        content that was received is the last field of one of them, where that has its number."""
         known, fields = self._known, dict[str, bytes]()
         places = [known.places.get(row.message_hash, -1) for row in self._wire]
         if -1 in places:
             return None
         for row, place in zip(self._wire, places, strict=True):
-            field, _, text = row.packed.rpartition(" ")[2].partition("=")
-            if field and text.startswith(CONTENT_FIELD):
+            others, _, last = row.packed.rpartition(" ")
+            field, _, text = last.partition("=")
+            # A token alone may be a whole message.
+            if others and field and text.startswith(CONTENT_FIELD):
                 content = known.contents[place]
                 if fields.setdefault(field, content) != content:
                     return None

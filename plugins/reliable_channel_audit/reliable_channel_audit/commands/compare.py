@@ -4,7 +4,7 @@ groups."""
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Final
 
 import typer
 from rich.status import Status
@@ -25,6 +25,9 @@ from ..group_reliability.runs import (
 )
 from .ingest import SettleMs
 from .verdict_text import print_table
+
+_OF_SCENARIOS: Final = "scenario", "implementation", "figures"
+"""Values of each scenario as JSON."""
 
 
 def register(app: typer.Typer) -> None:
@@ -70,7 +73,9 @@ def compare(
     changes = differences(*runs) if len(runs) == 2 else []
     if as_json:
         values = {
-            "scenarios": [run.to_dict() for run in together],
+            "scenarios": [
+                {name: run.to_dict()[name] for name in _OF_SCENARIOS} for run in together
+            ],
             "runs": [run.to_dict() for run in runs],
             "difference": changes,
         }

@@ -50,7 +50,8 @@ class Run(NamedTuple):
     """Reasons why figures of the run may be unreliable."""
 
     def to_dict(self) -> dict[str, Any]:
-        return self._asdict() | {"figures": self.figures.values()}
+        values = self._asdict()
+        return {"run": values.pop("name"), **values, "figures": self.figures.values()}
 
 
 def find_runs(paths: Iterable[Path]) -> Iterator[tuple[str, list[Path], dict[str, Any]]]:

@@ -4,8 +4,8 @@ journal file are named by the file's SHA-256."""
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from heapq import heapreplace
 from itertools import groupby
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from ..columns.arrays import NeedsRowReader
 from ..columns.gathered import Times
-from ..columns.known import Known
+from ..columns.known import MAX_KNOWN, Known
 from ..columns.reading import gathered_part
 from ..facts import uncollected
 from ..journals import (
@@ -96,11 +96,7 @@ def ingest(
         if Path(path) not in same and (with_open or is_closed(Path(path)))
     )
     add = add_here if spark is None else partial(add_on_spark, spark, partitions)
-    beside: dict[str, list[Row]] = {channel_id: [] for channel_id, _, _, _ in new}
-    for row in same.values():
-        if row["channel_id"] in beside and not row["left_to_rows"]:
-            beside[row["channel_id"]].append(row)
-    for path, sha256 in add(new, directory, progress, beside):
+    for path, sha256 in add(new, directory, progress, _beside(new, same.values())):
         for old in (rows.get(path), rows.get(path.removesuffix(Path(path).suffix))):
             if old is not None and old["sha256"] != sha256:
                 remove(old, directory)
@@ -110,39 +106,58 @@ def ingest(
 NewFile = tuple[str, int, str, str]
 """Journal file to add, as channel, number, participant and path."""
 
-Beside = Mapping[str, Sequence[Row]]
-"""Parts of each channel that earlier runs read as columns."""
+Beside = dict[str, list[Row]]
+"""By channel, ingested parts with copies of messages in new files."""
+
+
+def _beside(new: Iterable[NewFile], ingested: Iterable[Row]) -> Beside:
+    """Return, for each channel, the parts of one participant that are mostly later than the
+    beginning of the new files."""
+    by_channel: defaultdict[str, list[Row]] = defaultdict(list)
+    for row in ingested:
+        if not row["left_to_rows"]:
+            by_channel[row["channel_id"]].append(row)
+    found: Beside = {}
+    for channel_id, group in groupby(new, lambda each: each[0]):
+        files = [Path(each[3]) for each in group]
+        if channel_id not in by_channel or sum(path.stat().st_size for path in files) < LARGE_BYTES:
+            continue
+        opened_ms = min(opened[2] for opened in map(first_opened, files) if opened is not None)
+        lines = Counter[str]()
+        later: defaultdict[str, list[Row]] = defaultdict(list)
+        for row in by_channel[channel_id]:
+            if row["first_ms"] + row["until_ms"] > 2 * opened_ms:
+                lines[row["participant_id"]] += row["lines"]
+                later[row["participant_id"]].append(row)
+        for name, _ in lines.most_common(1):
+            found[channel_id] = later[name]
+    return found
 
 
 def add_here(
     new: Iterable[NewFile], directory: Path, progress: Callable[[str], None], beside: Beside
 ) -> Iterator[tuple[str, str]]:
     """Add journal files in this process. For each added file, its path and SHA-256 are yielded."""
-    for channel_id, group in groupby(new, lambda each: each[0]):
-        files = list(group)
-        known = _learned([Path(each[3]) for each in files], beside[channel_id], directory)
+    for channel_id, files in groupby(new, lambda each: each[0]):
+        known = _learned(beside.get(channel_id, ()), directory)
         for _, _, participant_id, path in files:  # those of one time one after the other
             progress(f"{channel_id}: {Path(path).name}")
             participant = Participant(channel_id, participant_id, (path,), 0)
             yield path, add_part(participant, Path(path), directory, known)["sha256"]
 
 
-def _learned(files: Sequence[Path], beside: Sequence[Row], directory: Path) -> Known:
-    """Messages of one participant's parts that are mostly later than the beginning of new files,
-    which have copies of these."""
+def _learned(rows: Iterable[Row], directory: Path) -> Known:
+    """The messages of ingested parts, as many as are kept. If their tables are damaged, new files
+    are read without them."""
     known = Known()
-    if not beside or sum(path.stat().st_size for path in files) < LARGE_BYTES:
-        return known
-    opened_ms = min(opened[2] for opened in map(first_opened, files) if opened is not None)
-    later = [row for row in beside if row["first_ms"] + row["until_ms"] > 2 * opened_ms]
-    lines = Counter[str]()
-    for row in later:
-        lines[row["participant_id"]] += row["lines"]
-    most = max(lines, key=lines.__getitem__, default="")
-    for row in later:
-        if row["participant_id"] == most:
+    try:
+        for row in rows:
+            if len(known.contents) + row["lines"] > MAX_KNOWN:
+                break
             part = part_from(row, tables_in(row, directory), known.ids, known.words)
             known.learn(part.wire.message_hash, part.messages)
+    except (pa.ArrowException, LookupError, OSError):
+        return Known()
     return known
 
 
