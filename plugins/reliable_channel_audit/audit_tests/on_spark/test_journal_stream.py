@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from random import Random
@@ -145,3 +146,13 @@ def test_a_part_that_was_removed_unread_shows(tmp_path: Path) -> None:
     assert stream.rows[known]["record"] == GONE
     rest = whole(tmp_path / "journals")["p000"]
     assert by_participant(stream.rows[known + 1 :])["p000"] == rest
+
+
+def test_a_journal_that_was_copied_and_truncated_is_read_on(tmp_path: Path) -> None:
+    stream = Stream(tmp_path / "journals", max_bytes=10**9)
+    (path,) = write_group(tmp_path / "journals", participants=1)
+    assert stream.step()
+    shutil.copy(path, path.with_name(f"{path.name}.1"))
+    path.write_bytes(b'{"event":"journal_closed","at_ms":1800000000000}\n')
+    assert stream.step()
+    assert (stream.rows[-1]["participant_id"], stream.rows[-1]["at_ms"]) == ("p000", 18 * 10**11)

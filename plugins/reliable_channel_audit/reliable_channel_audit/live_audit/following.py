@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from hashlib import sha256
+from itertools import islice
 from math import inf
 from pathlib import Path
 from sys import maxsize
@@ -21,6 +22,7 @@ from reliable_channel.spi import Unpacker
 
 from ..journals import (
     DAMAGE,
+    MAX_LINES_BEFORE_OPENED,
     PACKED,
     TAIL_BYTES,
     family_of,
@@ -30,7 +32,7 @@ from ..journals import (
     part_number,
     texts,
 )
-from ..lines import Line, line_of, set_aside
+from ..lines import OPENED, SET_ASIDE, Line, line_of, set_aside
 
 FRESH_BYTES = 2 * 1024 * 1024
 """Number of bytes before a stretch in which a line without references to earlier lines is
@@ -83,19 +85,24 @@ Offset = dict[str, Position]
 """Positions in journals by path. From JSON, a position is a list."""
 Journals = dict[str, list[Part]]
 """Parts of each journal by its path, the oldest first."""
+Owners = dict[str, tuple[str, str]]
+"""Channel and participant of each journal by its path. A file that was copied and truncated
+continues without the opening line that contains them."""
 
 
-def journals_in(paths: Sequence[str | Path]) -> Journals:
-    """Return the present journals whose participants are known.
+def journals_in(paths: Sequence[str | Path], owners: Owners | None = None) -> Journals:
+    """Return the present journals whose participants are known. `owners` contains the owners of
+    journals that were found before, and gets the owners of new ones.
 
     Raises:
         FileNotFoundError: a path that is not there.
     """
+    owners = {} if owners is None else owners
     parts: list[Part | None] = []
     for tries in range(1, TRIES + 1):
         try:
             files = journal_files(paths, may_be_none=True)
-            parts = [_part_at(path) for path in sorted(files, key=part_number)]
+            parts = [_part_at(path, owners) for path in sorted(files, key=_age)]
             if files == journal_files(paths, may_be_none=True):
                 break
         except FileNotFoundError:  # it was renamed or packed meanwhile
@@ -103,34 +110,68 @@ def journals_in(paths: Sequence[str | Path]) -> Journals:
                 raise
     found: dict[str, dict[str, Part]] = {}
     for part in filter(None, parts):
-        found.setdefault(part.family, {}).setdefault(part.mark, part)
+        # Of two files with one beginning, the last is kept, because it is the one that may grow.
+        found.setdefault(part.family, {})[part.mark] = part
     return {family: list(known.values()) for family, known in found.items()}
 
 
-def _part_at(path: Path) -> Part | None:
-    status = path.stat()
-    return _part(path, status.st_size, status.st_ino, status.st_mtime_ns)
+def _age(path: Path) -> tuple[int, bool]:
+    """Place of a file among the parts of its journal. Both `a.jsonl.gz` and `a.jsonl` lack a
+    number, but only the second grows."""
+    return part_number(path), path.suffix not in PACKED
+
+
+def _part_at(path: Path, owners: Owners) -> Part | None:
+    """A file as a part of its journal; None if it cannot be read or its owner is unknown."""
+    status, family = path.stat(), family_of(path)
+    owner = owners.get(family)
+    try:
+        part = _part(path, owner, status.st_size, status.st_ino, status.st_mtime_ns)
+    except FileNotFoundError:
+        raise
+    except (LookupError, *DAMAGE):
+        return None
+    owners[family] = part.channel_id, part.participant_id
+    return part
 
 
 @lru_cache(MAX_KNOWN)
-def _part(path: Path, size_bytes: int, *_status: int) -> Part | None:
-    try:
-        with opened_file(path) as file:
-            mark = _mark_of(file)
+def _part(path: Path, owner: tuple[str, str] | None, size_bytes: int, *_status: int) -> Part:
+    """Describe a file as a part. `owner` is used if the file begins without an opening line.
+
+    A failure must be an exception, because it may pass and exceptions are not cached.
+
+    Raises:
+        LookupError: no owner was found, or no whole line.
+    """
+    with opened_file(path) as file:
+        mark = _mark_of(file)
+    first = _first_line(path) if owner else None
+    if owner is None or first is None or first.event == OPENED:
         opened = first_opened(path)
-    except FileNotFoundError:
-        raise
-    except DAMAGE:
-        return None
+    else:
+        opened = *owner, first.at_ms or 0
     if opened is None or not mark:
-        return None
+        raise LookupError(path)
     end = maxsize if path.suffix in PACKED else size_bytes
     return Part(family_of(path), str(path), mark, opened[2], *opened[:2], end)
 
 
+def _first_line(path: Path) -> Line | None:
+    """The first readable line, because a truncation may tear the line before it."""
+    with opened_file(path) as file:
+        whole = (text for text in texts(file) if not isinstance(text, Line))
+        lines = map(line_of, islice(whole, MAX_LINES_BEFORE_OPENED))
+        return next((line for line in lines if line.event != SET_ASIDE), None)
+
+
 def read_to(journals: Journals, start: Offset, budget_bytes: int | None = None) -> Offset:
     """Return the next offset, with about `budget_bytes` in whole lines, and a line of each grown
-    journal. The next offset is not beyond the end that the parts had when they were found."""
+    journal. The next offset is not beyond the end that the parts had when they were found.
+
+    Raises:
+        ValueError: an offset of an earlier version.
+    """
     grew = [
         family
         for family, parts in journals.items()
@@ -142,11 +183,16 @@ def read_to(journals: Journals, start: Offset, budget_bytes: int | None = None) 
 
 
 def stretches(journals: Journals, start: Offset, end: Offset) -> Iterator[Stretch]:
-    """Yield the stretches between two offsets. If a part is missing, its stretch reports this."""
+    """Yield the stretches between two offsets. If a part is missing, its stretch reports this.
+
+    Raises:
+        ValueError: an offset of an earlier version.
+    """
     for family in end:
         parts, before, until = journals.get(family, []), _at(start, family), _at(end, family)
         if not parts or until is None or before == until:
             continue
+        present = {part.mark for part in parts}
         for each in (before, until):
             if each is not None and each.mark not in [part.mark for part in parts]:
                 gone = parts[0]._replace(path=family, mark=each.mark, opened_ms=each.opened_ms)
@@ -156,7 +202,8 @@ def stretches(journals: Journals, start: Offset, end: Offset) -> Iterator[Stretc
         last, _ = _place(parts, until)
         for part in parts[first : last + 1]:
             stretch_end = until.at if part.mark == until.mark else maxsize
-            if stretch_end > begin:
+            # Parts after a missing part may be missing as well, even if it was read to its end.
+            if stretch_end > begin or part.mark not in present:
                 yield Stretch(part, begin, stretch_end)
             begin = 0
 
@@ -171,7 +218,9 @@ def lines_of(
         yield set_aside(GONE)
         return
     try:
-        file.seek(stretch.begin if read else _fresh_before(file, stretch.begin))
+        if stretch.begin == maxsize:  # the part was missing, and is there under another name
+            return
+        _move_on(file, stretch.begin if read else _fresh_before(file, stretch.begin))
         read = read or partial(_line, Unpacker())
         for text in texts(file):
             line = read(text)
@@ -195,6 +244,8 @@ def _position(part: Part, at: int) -> Position:
 
 def _at(offset: Offset, family: str) -> Position | None:
     values = offset.get(family)
+    if isinstance(values, int):
+        raise ValueError("an earlier version wrote the checkpoint; begin another checkpoint")
     return None if values is None else Position(*values)
 
 
@@ -215,60 +266,76 @@ def _read_to(parts: Sequence[Part], start: Position | None, left: float) -> Posi
     end = None
     for part in parts[first:]:
         is_final = part is not parts[-1] or part.end == maxsize
-        is_within = is_final and part.end - at <= left
-        whole = part.end if is_within else _end_of_lines(part, at, left)
+        if is_final and part.end - at <= left:
+            whole, size_bytes = part.end, part.end - at
+        else:
+            whole, size_bytes = _end_of_lines(part, at, left)
         if whole > at:
             end = _position(part, whole)
-        left -= whole - at
+        left -= size_bytes
         if left <= 0 or whole < part.end:
             break
         at = 0
     return end
 
 
-def _end_of_lines(part: Part, at: int, most: float) -> int:
+def _end_of_lines(part: Part, at: int, most: float) -> tuple[int, int]:
     """Where the last line ends that is whole, within so many bytes from `at`; of a longer one its
-    end; `at` if there is none; `part.end` if the part has no more."""
+    end; `at` if there is none; `part.end` if the part has no more. And the number of bytes that
+    were read, which `part.end` does not tell for a packed part."""
     file = _opened(part) if at < part.end else None
     if file is None:
-        return at
+        return at, 0
     end = position = at
     with file, suppress(*DAMAGE):
-        file.seek(at)
+        _move_on(file, at)
         while text := file.readline(TAIL_BYTES):
             position += len(text)
             if position > part.end or (position - at > most and end > at):
-                return end
+                return end, end - at
             if text.endswith(b"\n"):
                 end = position
-    return part.end if part.end == maxsize else end
+    return part.end if part.end == maxsize else end, position - at
 
 
 def _opened(part: Part) -> IO[bytes] | None:
-    """A part, under any name; None if it is gone."""
+    """A part at its beginning, under any name; None if it is gone."""
     family = Path(part.family)
     for _ in range(TRIES):
         near = family.parent.glob(f"{glob.escape(family.stem)}[.-]*")
         for each in (Path(part.path), *near):
             with suppress(*DAMAGE):
                 file = opened_file(each)
-                if _mark_of(file) == part.mark:
+                is_part = _mark_of(file) == part.mark
+                if is_part and file.seekable():
+                    file.seek(0)
                     return file
                 file.close()
+                if is_part:
+                    return opened_file(each)
     return None
 
 
+def _move_on(file: IO[bytes], position: int) -> None:
+    """Move forward in a file. Of a `.zst` file, the bytes before the position must be read."""
+    if file.seekable():
+        file.seek(position)
+        return
+    while (left := position - file.tell()) > 0 and file.read(min(left, TAIL_BYTES)):
+        pass
+
+
 def _mark_of(file: IO[bytes]) -> str:
-    """The digest of the first line; empty until it is whole."""
-    file.seek(0)
+    """The digest of the first line of a file just opened; empty until the line is whole."""
     line = file.readline(TAIL_BYTES)
     return sha256(line).hexdigest()[:16] if line.endswith(b"\n") or len(line) == TAIL_BYTES else ""
 
 
 def _fresh_before(file: IO[bytes], end: int) -> int:
-    """Where the last line before `end` begins that needs no bytes of lines before it."""
+    """Where the last line before `end` begins that needs no bytes of lines before it. A `.zst` file
+    cannot be searched backwards, so it is read from its beginning."""
     window = FRESH_BYTES
-    while end:
+    while end and file.seekable():
         begin = max(0, end - window)
         file.seek(begin)
         text = file.read(end - begin)

@@ -13,11 +13,11 @@ from zlib import crc32
 
 from ..facts import message_in
 from ..findings import SETTLE_MS
-from ..journals import Group, Lives, Noted, Reading, group_of, journal_files, settings
+from ..journals import Lives, Noted, Reading, group_of, journal_files, settings
 from ..lines import CONTINUED, OPENED, SET_ASIDE
 from ..verdict import Verdict
 from .alarms import PATIENCE_MS, Followed, alarms
-from .following import Offset, Stretch, journals_in, lines_of, read_to, stretches
+from .following import Offset, Owners, Stretch, journals_in, lines_of, read_to, stretches
 from .generation import LINES_A_MESSAGE, Generation, Whose
 from .reports import Reports, identity
 
@@ -73,6 +73,7 @@ class LiveJudge:
         self._journals: dict[str, GrowingJournal | None] = {}
         """By path; None for journals whose lines stand in others, too."""
         self._read_to: Offset = {}
+        self._owners: Owners = {}
         self._generations = [Generation(settle_ms)]
         self._retires_ms = 0
         self._since_ms: dict[str, int] = {}
@@ -148,10 +149,10 @@ class LiveJudge:
 
     def _new_lines(self) -> Iterator[Iterator[tuple[int, Whose, Noted]]]:
         """New lines of each journal."""
-        journals = journals_in(self._paths)
+        journals = journals_in(self._paths, self._owners)
         new = journals.keys() - self._journals.keys()
-        every = group_of(journal_files(self._paths)) if new else Group([], [], [])
-        copies = {each.path for each in every.copies}
+        files = journal_files(self._paths, may_be_none=True) if new else []
+        copies = {each.path for each in group_of(files).copies}
         for family in new:
             first, *_ = journals[family]
             whose = first.channel_id, first.participant_id

@@ -23,7 +23,15 @@ from pyspark.sql.streaming.datasource import (
 from pyspark.sql.types import StructType
 
 from ..journals import group_of, journal_files, lived
-from ..live_audit.following import Journals, Offset, journals_in, lines_of, read_to, stretches
+from ..live_audit.following import (
+    Journals,
+    Offset,
+    Owners,
+    journals_in,
+    lines_of,
+    read_to,
+    stretches,
+)
 from ..schemas import JOURNAL, batch
 
 PARTITION_BYTES = 64 * 1024 * 1024
@@ -65,6 +73,7 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __init__(self, paths: Sequence[str], max_bytes: int = BATCH_BYTES) -> None:
         self._paths = paths
         self._max_bytes = max_bytes
+        self._owners: Owners = {}
         self._last: Journals | None = None
 
     def initialOffset(self) -> Offset:
@@ -76,16 +85,20 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Stop the stream at the present end of the journals."""
-        self._last = journals_in(self._paths)
+        self._last = journals_in(self._paths, self._owners)
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
-        """Return the next offset at whole lines, within the limit."""
+        """Return the next offset at whole lines, within the limit.
+
+        Raises:
+            ValueError: an earlier version wrote the checkpoint.
+        """
         budget = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
-        return read_to(self._last or journals_in(self._paths), start, budget)
+        return read_to(self._last or journals_in(self._paths, self._owners), start, budget)
 
     def partitions(self, start: Offset, end: Offset) -> list[InputPartition]:
         """Return a share for each stretch of a journal that must be read."""
-        journals = journals_in(self._paths)
+        journals = journals_in(self._paths, self._owners)
         return [InputPartition(each) for each in stretches(journals, start, end)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
