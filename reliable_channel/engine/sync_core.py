@@ -124,8 +124,8 @@ class SyncCore(Protocol):
     """Log of own and delivered messages, which the channel only reads."""
     agenda: Agenda
     """Agenda whose `next_ms` is the time for the next call of `on_deadline`, always the same
-    object. The core plans its deadlines before each input method returns, in any slots but
-    `Slot.SEGMENTS` and `Slot.RECOVERY`, which are the channel's."""
+    object. Each input method plans the deadlines of the core. `Slot.SEGMENTS` and `Slot.RECOVERY`
+    are planned by the channel."""
     events: list[SdsEvent]
     """New events, in order. Each message is delivered in one event."""
     outgoing: list[Outgoing]
