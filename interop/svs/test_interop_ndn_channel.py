@@ -22,7 +22,7 @@ from ..needed import PATIENCE_S
 from .forwarder import forwarding
 from .gate import Gate
 
-EACH = 20
+EACH = 10
 """Messages of each participant in each of the three parts of the story."""
 
 
@@ -110,8 +110,8 @@ async def speaking(story: Story, url: str, name: str, state: str) -> AsyncIterat
         sender_id=name,
         state=state,
         plugins=[plugin],
-        sync_min_interval_ms=500,
-        retry_interval_ms=3_000,
+        sync_min_interval_ms=2_000,
+        retry_interval_ms=10_000,
         repair=RepairOptions(t_min_ms=100, t_max_ms=500),
     )
     async with channel, anyio.create_task_group() as tasks:
