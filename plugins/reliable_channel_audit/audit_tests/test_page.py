@@ -9,7 +9,7 @@ from pathlib import Path
 from reliable_channel.runtime.journal import JOURNAL_FORMAT
 from reliable_channel_audit.check import check
 from reliable_channel_audit.evidence import Evidence, evidence
-from reliable_channel_audit.findings import PROMISES, Audit, Coverage
+from reliable_channel_audit.findings import Audit, Coverage
 from reliable_channel_audit.journals import group_of, journal_files, options_of
 from reliable_channel_audit.page import (
     about_journals,
@@ -75,7 +75,7 @@ def test_without_findings_there_is_no_place_for_them(tmp_path: Path) -> None:
     write_group(tmp_path)
     text = shown(check([tmp_path]), [])
     assert '<h1 class="kept">' in text
-    assert all(promise.replace("'", "&#x27;") in text for promise in PROMISES.values())
+    assert all(each.promise.replace("'", "&#x27;") in text for each in Audit)
     assert "<h2>Findings</h2>" not in text
     assert "<h2>Evidence</h2>" not in text
     assert "Options other than the defaults: seed 7." in text

@@ -45,7 +45,6 @@ class Audit(Enum):
     __hash__ = object.__hash__  # that of Enum is Python, and cases are counted for every line
 
 
-PROMISES: Final = {audit: audit.promise for audit in Audit}
 ESSENTIAL: Final = frozenset(
     {Audit.DELIVERY, Audit.ARRIVED, Audit.RECEIVED, Audit.EXACTLY_ONCE, Audit.EQUAL_LOGS, Audit.IDS}
 )

@@ -12,7 +12,7 @@ from reliable_channel import printable
 from reliable_channel.spi import ExitCode, out, say
 
 from ..evidence import Evidence, show
-from ..findings import PROMISES, Audit
+from ..findings import Audit
 from ..lines import time_text
 from ..rates import latency, percent
 from ..verdict import NO_CASE, Rate, Value, Verdict
@@ -97,7 +97,7 @@ def _tell(verdict: Verdict) -> None:
 
 def _tell_promise(verdict: Verdict, audit: Audit) -> None:
     owed = verdict.judged.get(audit.value, 0)
-    value, promise = verdict.of(audit), PROMISES[audit]
+    value, promise = verdict.of(audit), audit.promise
     if value is Value.KEPT:
         echo(f"kept    {promise} ({owed:,} cases)")
     elif value is Value.UNKNOWN:
