@@ -190,9 +190,10 @@ class SvsNode:
             try:
                 await self._connect_once()
             except ForwarderError as error:
-                if self._connected.is_set():
+                self._face = None
+                if self._connected.is_set():  # else fetches already wait for it
                     pause_ms = self._options.reconnect_min_ms
-                self._face, self._connected = None, anyio.Event()
+                    self._connected = anyio.Event()
                 self._tell(ForwarderLost(str(error)))
             await anyio.sleep(pause_ms / 1000)
             pause_ms = min(2 * pause_ms, self._options.reconnect_max_ms)

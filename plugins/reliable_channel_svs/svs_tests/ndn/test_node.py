@@ -220,6 +220,21 @@ def test_a_forwarder_that_is_not_there_is_waited_for(run: Run) -> None:
     run(scenario)
 
 
+def test_what_is_wanted_when_the_link_is_lost_is_fetched_later(run: Run) -> None:
+    async def scenario(world: World) -> None:
+        bob = await world.node("/bob", replace(OPTIONS, give_up_after_ms=2_000))
+        await bob.wait_connected()
+        ghost = StateVector({Name.parse("/ghost"): {1_700_000_000: 3}})
+        await world.forwarder.inject(sync_interest(ghost.encode()))
+        world.forwarder.status = 403
+        await world.forwarder.cut()
+        await world.until(bob, ForwarderLost, 4)
+        world.forwarder.status = 200
+        await world.until(bob, PublicationUnavailable, 3)
+
+    run(scenario)
+
+
 def test_only_what_the_group_signed_is_taken(run: Run) -> None:
     async def scenario(world: World) -> None:
         key = Ed25519Signer(b"\x01" * 32, KEY)
