@@ -188,7 +188,8 @@ def options_of(group: Sequence[Participant]) -> tuple[list[str], dict[str, str]]
     formats: set[str] = set()
     given: defaultdict[str, set[str]] = defaultdict(set)
     for participant in group[:MAX_ASKED]:
-        values = next(map(settings, _openings(Path(participant.paths[0]))), {})
+        lines = _first_lines(Path(participant.paths[0]))
+        values = next((settings(line) for line in lines if line.event == OPENED), {})
         formats.add(str(values.get("format", "")))
         options = values.get("options")
         for name, value in options.items() if isinstance(options, dict) else ():
@@ -385,23 +386,25 @@ def opened_file(path: Path) -> IO[bytes]:
     return BufferedReader(unpacking.stream_reader(packed, read_across_frames=True, closefd=True))
 
 
-def first_opened(path: Path) -> Opened | None:
+def first_opened(path: Path, owner: tuple[str, str] | None = None) -> Opened | None:
     """Return channel, participant and beginning of the first readable session in a file. If no
     session has this SDK's version, a session of another version is used, so that its lines count.
+    A file that begins within a session belongs to the `owner`, if there is one.
     """
     found = None
-    for line in _openings(path):
-        channel_id = settings(line).get("channel_id")
+    for line in _first_lines(path):
+        channel_id = settings(line).get("channel_id") if line.event == OPENED else None
         if isinstance(channel_id, str) and line.sender_id is not None:
             found = found or (channel_id, line.sender_id, line.at_ms or 0)
             if not other_format(line):
                 return found[0], found[1], line.at_ms or 0
+        elif owner is not None and found is None:
+            return *owner, line.at_ms or 0
     return found
 
 
-def _openings(path: Path) -> Iterator[Line]:
+def _first_lines(path: Path) -> Iterator[Line]:
     for _, text in islice(numbered_texts(path), MAX_LINES_BEFORE_OPENED):
-        if not isinstance(text, Line) and b'"journal_opened"' in text:
-            line = line_of(text)
-            if line.event == OPENED:
-                yield line
+        line = text if isinstance(text, Line) else line_of(text)
+        if line.event != SET_ASIDE:
+            yield line

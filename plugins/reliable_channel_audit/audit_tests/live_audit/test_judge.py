@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from reliable_channel_audit.following import Journals, Owners, journals_in
 from reliable_channel_audit.live_audit import judge as judging
-from reliable_channel_audit.live_audit.following import Journals, Owners, journals_in
 from tests.slow import slow
 
 from ..generated import copy_group

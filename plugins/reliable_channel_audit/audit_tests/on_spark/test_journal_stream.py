@@ -14,10 +14,10 @@ import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit
 
 from reliable_channel.transport.base import Source
+from reliable_channel_audit import following
+from reliable_channel_audit.following import GONE, Offset
 from reliable_channel_audit.journals import group_of, journal_files, lived
 from reliable_channel_audit.lines import SET_ASIDE
-from reliable_channel_audit.live_audit import following
-from reliable_channel_audit.live_audit.following import GONE, Offset
 from reliable_channel_audit.sources.journals import JournalStreamReader
 
 from ..generated import Packet, Writer, write_group

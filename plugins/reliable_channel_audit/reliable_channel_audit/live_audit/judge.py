@@ -13,11 +13,11 @@ from zlib import crc32
 
 from ..facts import message_in
 from ..findings import SETTLE_MS
+from ..following import Offset, Owners, Stretch, journals_in, lines_of, read_to, stretches
 from ..journals import Lives, Noted, Reading, group_of, journal_files, settings
 from ..lines import CONTINUED, OPENED, SET_ASIDE
 from ..verdict import Verdict
 from .alarms import PATIENCE_MS, Followed, alarms
-from .following import Offset, Owners, Stretch, journals_in, lines_of, read_to, stretches
 from .generation import LINES_A_MESSAGE, Generation, Whose
 from .reports import Reports, identity
 

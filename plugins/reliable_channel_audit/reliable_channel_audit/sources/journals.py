@@ -22,16 +22,8 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from ..following import Journals, Offset, Owners, journals_in, lines_of, read_to, stretches
 from ..journals import group_of, journal_files, lived
-from ..live_audit.following import (
-    Journals,
-    Offset,
-    Owners,
-    journals_in,
-    lines_of,
-    read_to,
-    stretches,
-)
 from ..schemas import JOURNAL, batch
 
 PARTITION_BYTES = 64 * 1024 * 1024

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from hashlib import sha256
-from itertools import islice
 from math import inf
 from pathlib import Path
 from sys import maxsize
@@ -20,9 +19,8 @@ from typing import IO, Final, NamedTuple
 
 from reliable_channel.spi import Unpacker
 
-from ..journals import (
+from .journals import (
     DAMAGE,
-    MAX_LINES_BEFORE_OPENED,
     PACKED,
     TAIL_BYTES,
     family_of,
@@ -32,7 +30,7 @@ from ..journals import (
     part_number,
     texts,
 )
-from ..lines import OPENED, SET_ASIDE, Line, line_of, set_aside
+from .lines import Line, line_of, set_aside
 
 FRESH_BYTES = 2 * 1024 * 1024
 """Number of bytes before a stretch in which a line without references to earlier lines is
@@ -146,23 +144,11 @@ def _part(path: Path, owner: tuple[str, str] | None, size_bytes: int, *_status: 
     """
     with opened_file(path) as file:
         mark = _mark_of(file)
-    first = _first_line(path) if owner else None
-    if owner is None or first is None or first.event == OPENED:
-        opened = first_opened(path)
-    else:
-        opened = *owner, first.at_ms or 0
+    opened = first_opened(path, owner)
     if opened is None or not mark:
         raise LookupError(path)
     end = maxsize if path.suffix in PACKED else size_bytes
     return Part(family_of(path), str(path), mark, opened[2], *opened[:2], end)
-
-
-def _first_line(path: Path) -> Line | None:
-    """The first readable line, because a truncation may tear the line before it."""
-    with opened_file(path) as file:
-        whole = (text for text in texts(file) if not isinstance(text, Line))
-        lines = map(line_of, islice(whole, MAX_LINES_BEFORE_OPENED))
-        return next((line for line in lines if line.event != SET_ASIDE), None)
 
 
 def read_to(journals: Journals, start: Offset, budget_bytes: int | None = None) -> Offset:

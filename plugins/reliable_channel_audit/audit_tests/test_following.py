@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from reliable_channel.spi import JOURNAL_FORMAT
-from reliable_channel_audit import journals
-from reliable_channel_audit.live_audit import following
-from reliable_channel_audit.live_audit.following import (
+from reliable_channel_audit import following, journals
+from reliable_channel_audit.following import (
     GONE,
     Offset,
     Owners,
