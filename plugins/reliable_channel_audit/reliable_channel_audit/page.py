@@ -35,7 +35,7 @@ _ABOUT: Final = (
     "many percent of the deliveries do not exceed. Without the sender's journal, the latency "
     "starts at the first delivery."
 )
-_COUNTS: Final = ("delivered", "lost", "rate", "p50", "p90", "p99", "max")
+_RATE: Final = (*Rate._fields[:7], "p50", "p90", "p99", "max")
 TIMES: Final = {
     "at_ms": "since",
     "hour_ms": "hour",
@@ -52,7 +52,7 @@ HEADLINES: Final = {
 _LONG_ID: Final = re.compile(r"\b([0-9a-f]{10})[0-9a-f]{54}\b")
 _FIGURE: Final = re.compile(r"-?[\d.,]+(?: [a-z%]+)?|")
 _MARKS: Final = {Value.KEPT: "✓", Value.BROKEN: "✗", Value.UNKNOWN: "?"}
-_COLUMNS: Final = ("promise", "participant", "message", "since", "what", "evidence")
+_FINDING: Final = ("promise", "participant", "message", "at_ms", "what", "evidence")
 
 
 def page(
@@ -142,6 +142,8 @@ def _text(name: str, value: Any) -> str:
         return ""
     if name in TIMES:
         return time_text(value, "%Y-%m-%d %H:%M") if name == "hour_ms" else time_text(value)
+    if name == "evidence":
+        return f'<a href="#evidence-{value}">evidence {value}</a>'
     if isinstance(value, str | bool):
         return _short(str(value))
     return f"{value:,.2f}" if isinstance(value, float) else f"{value:,}"
@@ -271,29 +273,20 @@ def _findings(found: Verdict, evidence: Sequence[Evidence]) -> Iterator[str]:
     total = sum(found.broken.values())
     about = f"{total:,} in all, the worst first, with times by the clocks of the journals."
     yield _heading("Findings", about)
-    head = "".join(f"<th>{name}</th>" for name in _COLUMNS)
     for rank, title in enumerate(SEVERITIES):
         findings = [each for each in found.findings if severity(each) == rank]
-        if findings:
+        findings.sort(key=lambda each: (each not in links, each))
+        rows = [
+            (
+                each.audit.replace("_", " "),
+                *(each.participant_id, each.message_id, each.at_ms, each.detail),
+                links.get(each, links.get(each.message_id)),
+            )
+            for each in findings[:MAX_ROWS]
+        ]
+        if rows:
             yield f"<h3>{escape(title.capitalize())}: {len(findings):,}</h3>"
-            yield f'<table class="rows"><tr class="head">{head}</tr>'
-            for finding in sorted(findings, key=lambda each: (each not in links, each))[:MAX_ROWS]:
-                yield _finding(finding, links.get(finding, links.get(finding.message_id)))
-            yield "</table>"
-
-
-def _finding(finding: Finding, link: int | None) -> str:
-    values = [
-        escape(finding.audit.replace("_", " ")),
-        escape(finding.participant_id),
-        _short(finding.message_id),
-        time_text(finding.at_ms),
-        _short(finding.detail),
-        "" if link is None else f'<a href="#evidence-{link}">evidence {link}</a>',
-    ]
-    cells = zip(_COLUMNS, values, strict=True)
-    row = "".join(f'<td data-label="{name}">{v}</td>' if v else "<td></td>" for name, v in cells)
-    return f"<tr>{row}</tr>"
+            yield _table(_FINDING, rows)
 
 
 def _evidence(evidence: Sequence[Evidence]) -> Iterator[str]:
@@ -323,21 +316,14 @@ def delivery_sections(found: Verdict) -> Iterator[str]:
     hours = [each for each in found.rates if each.hour_ms is not None]
     pairs = [each for each in found.rates if each.sender_id is not None]
     if len(channels) > 1:
-        rows = [(each.channel_id, *_counts(each)) for each in channels]
-        yield section("Delivery by channel", _ABOUT, ["channel_id", *_COUNTS], rows)
+        yield _delivery("Delivery by channel", "channel", "", channels, channels)
     by_rate = sorted(hours, key=lambda each: (*each.badness, -(each.hour_ms or 0)))
+    about = "By the hour in which messages were accepted (UTC). "
     worst = sorted(by_rate[:MAX_HOURS])
-    of_hours = [(each.channel_id, each.hour_ms, *_counts(each)) for each in worst]
-    about = f"By the hour in which messages were accepted (UTC). {_ABOUT}"
-    about += _some(len(worst), len(hours), "hours", "delivery_by_hour.parquet")
-    yield section("Delivery by hour", about, ["channel_id", "hour_ms", *_COUNTS], of_hours)
-    yield _of_pairs(pairs, is_one_channel=len(channels) == 1)
-
-
-def _of_pairs(pairs: Sequence[Rate], *, is_one_channel: bool) -> str:
+    yield _delivery("Delivery by hour", "hour", about, worst, hours)
     title = "Delivery by sender and receiver"
     names = sorted({name for each in pairs for name in (each.sender_id, each.receiver_id) if name})
-    if pairs and is_one_channel and len(names) <= MAX_IN_GRID:
+    if pairs and len(channels) == 1 and len(names) <= MAX_IN_GRID:
         about = (
             "A row a sender, a column a receiver: delivery rate, and the latency of half and of "
             "99 % of the deliveries."
@@ -345,24 +331,21 @@ def _of_pairs(pairs: Sequence[Rate], *, is_one_channel: bool) -> str:
         of = {(each.sender_id, each.receiver_id): each for each in pairs}
         heads = (f"<th>{escape(name[:40])}</th>" for name in names)
         rows = {name: [_square(of.get((name, other))) for other in names] for name in names}
-        return section(title, about, drawn=_grid("from", heads, rows, " grid"))
-    columns = ["channel_id", "sender", "receiver", *_COUNTS]
-    rows_of_pairs = [
-        (each.channel_id, each.sender_id, each.receiver_id, *_counts(each))
-        for each in pairs[:MAX_PAIRS]
-    ]
-    about = f"The worst first. {_ABOUT}"
-    about += _some(len(rows_of_pairs), len(pairs), "pairs", "delivery_by_pair.parquet")
-    return section(title, about, columns, rows_of_pairs)
+        yield section(title, about, drawn=_grid("from", heads, rows, " grid"))
+    else:
+        yield _delivery(title, "pair", "The worst first. ", pairs[:MAX_PAIRS], pairs)
 
 
-def _counts(rate: Rate) -> tuple[int | str, ...]:
-    latencies = rate.p50_ms, rate.p90_ms, rate.p99_ms, rate.max_ms
-    return rate.delivered, rate.lost, percent(rate.rate), *map(duration, latencies)
-
-
-def _some(shown: int, there: int, things: str, file: str) -> str:
-    return f" {shown} of {there:,} {things}, the worst; {file} has all." if shown < there else ""
+def _delivery(
+    title: str, kind: str, about: str, shown: Sequence[Rate], every: Sequence[Rate]
+) -> str:
+    """The rates that are shown, as a table."""
+    about += _ABOUT
+    if len(shown) < len(every):
+        about += f" {len(shown)} of {len(every):,} {kind}s, the worst; "
+        about += f"delivery_by_{kind}.parquet has all."
+    rows = [(*each[:6], percent(each.rate), *map(duration, each[7:])) for each in shown]
+    return section(title, about, _RATE, rows)
 
 
 def _square(rate: Rate | None) -> str:
