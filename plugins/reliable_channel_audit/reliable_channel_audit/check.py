@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from .clocks import clock_offsets, clocks_apart, own_lags
 from .facts import Acknowledgement, Delivery, Dispatch, Lag, Outcome, facts_of, uncollected
 from .findings import Audit, Coverage, Finding, Gap, HeardSender, Orphan
-from .journals import Participant, group_of, journal_files
+from .journals import group_of, journal_files
 from .misbehaviour import Deed
 from .promises import (
     Compared,
@@ -25,13 +26,19 @@ from .rates import rates
 from .replay import Life
 from .verdict import Behind, Lost, SetAside, Verdict, counted
 
+Facts = defaultdict[type, list[Any]]
+"""Facts of participants by kind of fact."""
 
-def check(
-    paths: Iterable[str | Path],
-    *,
-    settle_ms: int | None = None,
-    progress: Callable[[Participant], None] = lambda participant: None,
-) -> Verdict:
+
+def by_kind(facts: Iterable[object]) -> Facts:
+    """Return facts in their order, by kind."""
+    found: Facts = defaultdict(list)
+    for fact in facts:
+        found[type(fact)].append(fact)
+    return found
+
+
+def check(paths: Iterable[str | Path], *, settle_ms: int | None = None) -> Verdict:
     """Judge the journals in files and directories.
 
     A message may be on its way as long as the participants' options say, or for `settle_ms`. If a
@@ -41,12 +48,9 @@ def check(
         FileNotFoundError: a path that is not there.
     """
     group = group_of(journal_files(paths, may_be_none=True))
-    facts: defaultdict[type, list[Any]] = defaultdict(list)
+    every = (facts_of(each, settle_ms=settle_ms) for each in group.participants)
     with uncollected():
-        for participant in group.participants:
-            for fact in facts_of(participant, settle_ms=settle_ms):
-                facts[type(fact)].append(fact)
-            progress(participant)
+        facts = by_kind(chain.from_iterable(every))
     verdict = judge(facts, participants=len(group.participants), settle_ms=settle_ms)
     verdict.rates = rates(facts[Delivery], verdict.lost, verdict.ahead_ms)
     verdict.set_aside = sorted(group.set_aside + facts[SetAside])
@@ -54,13 +58,13 @@ def check(
 
 
 def judge(
-    facts: defaultdict[type, list[Any]],
+    facts: Facts,
     *,
     participants: int,
     settle_ms: int | None = None,
     earlier_lags: Iterable[Lag] = (),
 ) -> Verdict:
-    """Judge the facts of several participants, given by kind of fact. `own_lags` of earlier
+    """Judge the facts of several participants. `own_lags` of earlier
     journals improve the estimates of clocks."""
     lives, deliveries = facts[Life], facts[Delivery]
     lags = [*own_lags(facts[Lag], facts[Dispatch]), *earlier_lags]
@@ -75,13 +79,7 @@ def judge(
     return verdict
 
 
-def concluded(
-    facts: defaultdict[type, list[Any]],
-    context: Context,
-    compared: Compared,
-    *,
-    participants: int,
-) -> Verdict:
+def concluded(facts: Facts, context: Context, compared: Compared, *, participants: int) -> Verdict:
     """Return the verdict from facts about each participant and from comparisons of participants."""
     lives = context.lives
     broken, first = counted(

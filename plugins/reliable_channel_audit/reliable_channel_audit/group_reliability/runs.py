@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from ..check import by_kind
 from ..facts import facts_of
 from ..journals import PACKED, group_of, options_of
 from ..rates import duration, percent
@@ -84,10 +84,8 @@ def measure(
     for path in others if not group else ():
         logs.read(path)
     logs.nodes |= {*_expected_nodes(logs, metadata)}
-    facts: defaultdict[type, list[Any]] = defaultdict(list)
-    of_journals = (fact for each in group for fact in facts_of(each, settle_ms=settle_ms))
-    for fact in chain(of_journals, logs.facts()):
-        facts[type(fact)].append(fact)
+    of_journals = (facts_of(each, settle_ms=settle_ms) for each in group)
+    facts = by_kind(chain(*of_journals, logs.facts()))
     figures, warnings = figures_of(facts, settle_ms)
     if logs.unreadable:
         warnings.append(f"{logs.unreadable} lines could not be read")

@@ -11,13 +11,14 @@ earlier generations only ids are kept.
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
+from typing import Final
 
 from reliable_channel.spi import Message
 
-from ..check import judge
+from ..check import by_kind, judge
 from ..clocks import own_lags
 from ..facts import Dispatch, Gathering, Lag
 from ..findings import SETTLE_MS
@@ -40,7 +41,7 @@ class Generation:
     def __init__(self, settle_ms: int | None) -> None:
         self._settle_ms = settle_ms
         self._lives: dict[Whose, _Life] = {}
-        self._facts: defaultdict[type, list[Any]] = defaultdict(list)
+        self._facts: list[object] = []
         self._ids: set[str] = set()
         self._older: set[str] = set()
         """Messages that an earlier generation saw first."""
@@ -76,16 +77,14 @@ class Generation:
             life = self._lives[whose] = _Life(whose, self._settle_ms)
         line = life.adapted(noted.line, self._older)
         if line is not None:
-            self._keep(life.gathering.add(noted._replace(line=line), message))
+            self._facts.extend(life.gathering.add(noted._replace(line=line), message))
 
     def verdict(self) -> Verdict:
         """Return the present verdict about this generation's messages."""
         if self._verdict is not None:
             return self._verdict
-        facts = defaultdict(list, {kind: list(each) for kind, each in self._facts.items()})
-        for life in self._lives.values():
-            for fact in life.gathering.end():
-                facts[type(fact)].append(fact)
+        ends = (life.gathering.end() for life in self._lives.values())
+        facts = by_kind(chain(self._facts, *ends))
         participants = len({whose[:2] for whose in self._lives})
         verdict = judge(
             facts,
@@ -111,7 +110,7 @@ class Generation:
         for whose in newest.values():
             if (life := self._lives[whose]).gathering.replay.has_begun:
                 own = after._lives[whose] = _Life(whose, self._settle_ms)
-                after._keep(own.begin(life, cuts[whose[0]]))
+                after._facts.extend(own.begin(life, cuts[whose[0]]))
         return after
 
     def _cuts(self) -> dict[str, tuple[int, str]]:
@@ -122,10 +121,6 @@ class Generation:
             key = log[-CARRIED].key if len(log) > CARRIED else (-1, "")
             cuts[whose[0]] = max(key, cuts.get(whose[0], key))
         return cuts
-
-    def _keep(self, facts: Iterable[object]) -> None:
-        for fact in facts:
-            self._facts[type(fact)].append(fact)
 
 
 class _Life:
