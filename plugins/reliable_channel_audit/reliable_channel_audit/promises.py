@@ -389,6 +389,9 @@ def unknowns(
     judged: Iterable[Coverage], context: Context, unjudged: Mapping[Audit, str]
 ) -> dict[str, str]:
     """Return the reasons why promises are unknown, by audit."""
+    journals = Counter(channel_id for channel_id, _ in {life[:2] for life in context.lives})
+    if not journals:
+        return {audit.value: "no journal" for audit in ESSENTIAL}
     cases: Counter[tuple[str, str]] = Counter()
     why = {audit.value: unjudged[audit] for audit in Audit if audit in unjudged}
     for whose, offset in sorted(context.offsets.items()):
@@ -398,36 +401,20 @@ def unknowns(
         cases[each.channel_id, each.audit] += each.cases
         if each.why is not None:
             why.setdefault(each.audit, not_judged(each.participant_id, each.why))
-    journals = Counter(channel_id for channel_id, _ in {life[:2] for life in context.lives})
-    return why | reasons(journals, cases, context.unheard)
+    for audit in Audit:
+        every = [cases[channel_id, audit.value] for channel_id in journals]
+        if not any(every) or (audit in ESSENTIAL and not all(every)):
+            why[audit.value] = NO_CASE
+    absent = [f"{name} was heard in {at}, and left no journal" for at, name in context.unheard]
+    for channel_id, participants in sorted(journals.items()):
+        if participants == 1:
+            absent.append(f"only one participant of {channel_id} left a journal")
+    return why | {audit.value: reason for reason in absent[-1:] for audit in ACROSS}
 
 
 def not_judged(participant_id: str, why: str) -> str:
     """Return the reason for one participant as a text."""
     return f"at {participant_id}: {why}"
-
-
-def reasons(
-    journals: Mapping[str, int],
-    cases: Mapping[tuple[str, str], int],
-    unheard: Iterable[tuple[str, str]],
-) -> dict[str, str]:
-    """Return the reasons why audits are unknown, from journals, cases and missing journals."""
-    found: dict[str, str] = {}
-    if not journals:
-        return {audit.value: "no journal" for audit in ESSENTIAL}
-    for audit in Audit:
-        every = [cases.get((channel_id, audit.value), 0) for channel_id in sorted(journals)]
-        if not any(every) or (audit in ESSENTIAL and not all(every)):
-            found[audit.value] = NO_CASE
-    for channel_id, name in sorted(unheard):
-        for audit in ACROSS:
-            found[audit.value] = f"{name} was heard in {channel_id}, and left no journal"
-    for channel_id, participants in sorted(journals.items()):
-        if participants == 1:
-            for audit in ACROSS:
-                found[audit.value] = f"only one participant of {channel_id} left a journal"
-    return found
 
 
 def unequal_logs(lives: Sequence[Life], deliveries: Iterable[Delivery]) -> Iterator[Finding]:
