@@ -219,7 +219,9 @@ def test_parts_of_a_journal_are_one(tmp_path: Path) -> None:
     assert check([tmp_path]).to_json().replace(parts[0].name, one.name) == expected.to_json()
     packed = parts[0].with_name(f"{parts[0].name}.gz")
     packed.write_bytes(gzip.compress(parts[0].read_bytes()))  # killed before it took the other away
-    assert check([tmp_path]).deliveries == expected.deliveries
+    verdict = check([tmp_path])
+    assert verdict.deliveries == expected.deliveries
+    assert [each.path for each in verdict.set_aside] == [str(parts[0])]
     assert check([one]).deliveries == 60
 
 

@@ -23,11 +23,10 @@ from .journals import (
     DAMAGE,
     PACKED,
     TAIL_BYTES,
-    family_of,
     first_opened,
     journal_files,
     opened_file,
-    part_number,
+    part_of,
     texts,
 )
 from .lines import Line, line_of, set_aside
@@ -100,7 +99,8 @@ def journals_in(paths: Sequence[str | Path], owners: Owners | None = None) -> Jo
     for tries in range(1, TRIES + 1):
         try:
             files = journal_files(paths, may_be_none=True)
-            parts = [_part_at(path, owners) for path in sorted(files, key=_age)]
+            in_order = sorted(files, key=lambda path: part_of(path)[1])
+            parts = [_part_at(path, owners) for path in in_order]
             if files == journal_files(paths, may_be_none=True):
                 break
         except FileNotFoundError:  # it was renamed or packed meanwhile
@@ -113,15 +113,9 @@ def journals_in(paths: Sequence[str | Path], owners: Owners | None = None) -> Jo
     return {family: list(known.values()) for family, known in found.items()}
 
 
-def _age(path: Path) -> tuple[int, bool]:
-    """Place of a file among the parts of its journal. Both `a.jsonl.gz` and `a.jsonl` lack a
-    number, but only the second grows."""
-    return part_number(path), path.suffix not in PACKED
-
-
 def _part_at(path: Path, owners: Owners) -> Part | None:
     """A file as a part of its journal; None if it cannot be read or its owner is unknown."""
-    status, family = path.stat(), family_of(path)
+    status, (family, _) = path.stat(), part_of(path)
     owner = owners.get(family)
     try:
         part = _part(path, owner, status.st_size, status.st_ino, status.st_mtime_ns)
@@ -148,7 +142,7 @@ def _part(path: Path, owner: tuple[str, str] | None, size_bytes: int, *_status: 
     if opened is None or not mark:
         raise LookupError(path)
     end = maxsize if path.suffix in PACKED else size_bytes
-    return Part(family_of(path), str(path), mark, opened[2], *opened[:2], end)
+    return Part(part_of(path)[0], str(path), mark, opened[2], *opened[:2], end)
 
 
 def read_to(journals: Journals, start: Offset, budget_bytes: int | None = None) -> Offset:
@@ -161,7 +155,8 @@ def read_to(journals: Journals, start: Offset, budget_bytes: int | None = None) 
     grew = [
         family
         for family, parts in journals.items()
-        if parts and _at(start, family) != _position(parts[-1], parts[-1].end)
+        if parts
+        and _at(start, family) != Position(parts[-1].mark, parts[-1].opened_ms, parts[-1].end)
     ]
     share = inf if budget_bytes is None else max(1, budget_bytes // max(1, len(grew)))
     found = {each: _read_to(journals[each], _at(start, each), share) for each in grew}
@@ -224,10 +219,6 @@ def _line(unpacker: Unpacker, text: bytes | Line) -> Line:
     return text if isinstance(text, Line) else line_of(text, unpacker)
 
 
-def _position(part: Part, at: int) -> Position:
-    return Position(part.mark, part.opened_ms, at)
-
-
 def _at(offset: Offset, family: str) -> Position | None:
     values = offset.get(family)
     if isinstance(values, int):
@@ -257,7 +248,7 @@ def _read_to(parts: Sequence[Part], start: Position | None, left: float) -> Posi
         else:
             whole, size_bytes = _end_of_lines(part, at, left)
         if whole > at:
-            end = _position(part, whole)
+            end = Position(part.mark, part.opened_ms, whole)
         left -= size_bytes
         if left <= 0 or whole < part.end:
             break

@@ -89,10 +89,10 @@ def journal_files(paths: Iterable[str | Path], *, may_be_none: bool = False) -> 
     places = [Path(path) for path in paths]
     for path in places:
         if path.is_dir():
-            found = {each for each in path.rglob("*") if each.name.endswith(SUFFIXES)}
-            files.update(dict.fromkeys(sorted(_once(each for each in found if each.is_file()))))
+            found = (each for each in path.rglob("*") if each.name.endswith(SUFFIXES))
+            files.update(dict.fromkeys(sorted(each for each in found if each.is_file())))
         elif path.exists():
-            files.update(dict.fromkeys(sorted(_once(_parts_of(path)))))
+            files.update(dict.fromkeys(sorted(_parts_of(path))))
             files[path] = None
         else:
             raise FileNotFoundError(
@@ -159,12 +159,17 @@ def _copies(found: list[tuple[int, Path]]) -> Iterator[SetAside]:
         paths = [path for _, path in same]
         for path in paths:
             for other in (each for each in paths if each != path and (at_ms, each) in found):
-                # Of two equal files the one is kept that is not in a folder for backups.
-                is_first = (len(path.parts), path) < (len(other.parts), other)
+                is_first = _rank(path) < _rank(other)
                 if _is_copy(path, other) and not (is_first and _is_copy(other, path)):
                     found.remove((at_ms, path))
                     yield SetAside(str(path), f"a copy: {other} has the same lines", 0, 0)
                     break
+
+
+def _rank(path: Path) -> tuple[int, bool, Path]:
+    """Place of a file among equal ones, of which the first is kept. Others are in folders for
+    backups, or not packed, because their process was killed before it removed them."""
+    return len(path.parts), path.suffix not in PACKED, path
 
 
 def _is_copy(path: Path, other: Path) -> bool:
@@ -209,48 +214,31 @@ def in_order(found: Sequence[tuple[int, Path]]) -> list[Path]:
     number, even if the clock was set back."""
     began: dict[str, int] = {}
     for at_ms, path in found:
-        family, _ = _family(path)
+        family, _ = part_of(path)
         began[family] = min(at_ms, began.get(family, at_ms))
 
     def place(path: Path) -> tuple[int, str, int]:
-        family, number = _family(path)
+        family, number = part_of(path)
         return began[family], family, number
 
     return sorted((path for _, path in found), key=place)
 
 
-def _family(path: Path) -> tuple[str, int]:
-    """The path of the journal that a file is a part of, and which part it is."""
+def part_of(path: Path) -> tuple[str, int]:
+    """Return the path of the journal that a file is a part of, and the number of the part. A file
+    that is still written has the highest number, and a packed file without a number the next."""
     part = _PART.fullmatch(path.name)
-    if part is None:
-        return str(path), maxsize
-    return str(path.with_name(part["stem"] + part["suffix"])), int(part["number"])
-
-
-def family_of(path: Path) -> str:
-    """Return the path of the journal that a file is a part of."""
-    is_packed = path.suffix in PACKED and _PART.fullmatch(path.name) is None
-    return _family(path.with_suffix("") if is_packed else path)[0]
-
-
-def part_number(path: Path) -> int:
-    """Return the number of a part of a journal. A file that is still written has the highest."""
-    return _family(path)[1]
+    if part is not None:
+        return str(path.with_name(part["stem"] + part["suffix"])), int(part["number"])
+    is_packed = path.suffix in PACKED
+    return str(path.with_suffix("") if is_packed else path), maxsize - is_packed
 
 
 def _parts_of(path: Path) -> Iterator[Path]:
     """The earlier parts of a journal that was named alone."""
     for each in path.parent.glob(f"{glob.escape(path.stem)}.*"):
-        if each.name.endswith(SUFFIXES) and _family(each)[0] == str(path):
+        if each.name.endswith(SUFFIXES) and part_of(each)[0] == str(path):
             yield each
-
-
-def _once(files: Iterable[Path]) -> Iterator[Path]:
-    """Without parts that are there packed as well: a process was killed when it had packed them."""
-    every = set(files)
-    for path in every:
-        if not _PART.fullmatch(path.name) or path.with_name(f"{path.name}.gz") not in every:
-            yield path
 
 
 def lived(channel_id: str, participant_id: str, paths: Sequence[str]) -> Iterator[Noted]:
