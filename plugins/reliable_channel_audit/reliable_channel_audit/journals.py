@@ -257,8 +257,9 @@ class Lives:
     """Counter of one participant's logs, which reads its journal lines in order."""
 
     def __init__(self) -> None:
+        self.last_ms = 0
+        """Time of the newest line."""
         self._life = -1
-        self._last_ms = 0
         self._path = self._before = ""
         self._is_first = True
 
@@ -271,12 +272,12 @@ class Lives:
             if self._is_first and self._before and values.get("follows") in befores:
                 line = line._replace(event=CONTINUED)
             else:
-                overlaps = self._is_first and (line.at_ms or 0) < self._last_ms
+                overlaps = self._is_first and (line.at_ms or 0) < self.last_ms
                 is_new = isinstance(values.get("wanted_from_ms"), int)
                 self._life += self._life < 0 or overlaps or is_new
             self._is_first = False
         if line.event != SET_ASIDE:
-            self._last_ms = max(self._last_ms, line.at_ms or 0)
+            self.last_ms = max(self.last_ms, line.at_ms or 0)
         return Noted(path, number, max(self._life, 0), line)
 
 

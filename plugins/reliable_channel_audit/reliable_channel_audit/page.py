@@ -207,9 +207,11 @@ def _promises(found: Verdict) -> Iterator[str]:
     yield "<h2>Promises</h2><table>"
     for audit in Audit:
         value = found.of(audit)
+        broken, cases = found.broken.get(audit.value, 0), found.judged.get(audit.value, 0)
+        among = f"{broken:,} of {cases:,}" if broken <= cases else f"{broken:,} findings"
         count = {
-            Value.KEPT: f"kept ({found.judged.get(audit.value, 0):,} cases)",
-            Value.BROKEN: f"broken: {_findings_text(found, audit)}",
+            Value.KEPT: f"kept ({cases:,} cases)",
+            Value.BROKEN: f"broken: {among}",
             Value.UNKNOWN: f"unknown: {escape(found.unknown.get(audit.value, NO_CASE))}",
         }[value]
         mark = _MARKS[value]
@@ -218,11 +220,6 @@ def _promises(found: Verdict) -> Iterator[str]:
             f'<td class="{value.value}">{count}</td></tr>'
         )
     yield "</table>"
-
-
-def _findings_text(found: Verdict, audit: Audit) -> str:
-    count, cases = found.broken.get(audit.value, 0), found.judged.get(audit.value, 0)
-    return f"{count:,} of {cases:,}" if count <= cases else f"{count:,} findings"
 
 
 def _matrix(found: Verdict, coverage: Iterable[Coverage]) -> Iterator[str]:

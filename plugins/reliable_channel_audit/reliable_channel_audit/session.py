@@ -80,8 +80,7 @@ def session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     remote = remote or (None if master else os.environ.get("SPARK_REMOTE"))
     if remote:
-        spark = _connected(remote)
-        _tell_server(spark, settings or {})
+        spark = _connected(remote, settings or {})
     else:
         spark = _started(master or "local[*]", settings or {})
     from .sources.journals import JournalSource
@@ -169,7 +168,7 @@ def _answered(where: str, places: Sequence[str]) -> None:
     )
 
 
-def _connected(remote: str) -> SparkSession:
+def _connected(remote: str, settings: Mapping[str, str]) -> SparkSession:
     address = urlsplit(remote)
     if address.scheme != "sc" or not address.hostname:
         raise SparkUnavailable(
@@ -186,11 +185,6 @@ def _connected(remote: str) -> SparkSession:
         spark.addArtifacts(str(package_zip(tempfile.mkdtemp())), pyfile=True)
     except Exception as error:  # gRPC's own, of whatever kind
         raise SparkUnavailable(f"no Spark Connect at {remote}: {first_line(error)}") from error
-    return spark
-
-
-def _tell_server(spark: SparkSession, settings: Mapping[str, str]) -> None:
-    """Set what a server of Spark Connect lets its clients set."""
     for name, value in settings.items():
         try:
             spark.conf.set(name, value)
@@ -199,6 +193,7 @@ def _tell_server(spark: SparkSession, settings: Mapping[str, str]) -> None:
                 f"{name} can only be set where the server of Spark Connect starts: "
                 f"{first_line(error)}"
             ) from error
+    return spark
 
 
 def first_line(error: Exception) -> str:

@@ -38,17 +38,14 @@ class GrowingJournal:
         self._first_life = crc32(place) * LIVES_OF_A_JOURNAL
         self._reading = Reading(*whose)
         self._lives = Lives()
-        self._last_ms = 0
 
     def new(self, stretches: Iterable[Stretch]) -> Iterator[tuple[int, Whose, Noted]]:
         """Yield the lines of new stretches, each with a time that never decreases."""
         for line in chain.from_iterable(lines_of(each, self._reading.line) for each in stretches):
-            if line.event == OPENED and self._last_ms and "follows" in settings(line):
+            if line.event == OPENED and self._lives.last_ms and "follows" in settings(line):
                 line = line._replace(event=CONTINUED)  # the next part of this journal
             noted = self._lives.noted(self._family, 0, line)
-            if line.event != SET_ASIDE:
-                self._last_ms = max(self._last_ms, line.at_ms or 0)
-            yield self._last_ms, (*self._whose, self._first_life + noted.life), noted
+            yield self._lives.last_ms, (*self._whose, self._first_life + noted.life), noted
 
 
 class LiveJudge:
