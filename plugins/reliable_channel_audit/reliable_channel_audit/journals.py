@@ -79,7 +79,8 @@ class Participant:
 
 
 def journal_files(paths: Iterable[str | Path], *, may_be_none: bool = False) -> list[Path]:
-    """Return the journals among the given files and in the given folders, at any depth.
+    """Return the journals among the given files, with their earlier parts, and in the given
+    folders, at any depth.
 
     Raises:
         FileNotFoundError: a path that is not there.
@@ -89,15 +90,17 @@ def journal_files(paths: Iterable[str | Path], *, may_be_none: bool = False) -> 
     places = [Path(path) for path in paths]
     for path in places:
         if path.is_dir():
-            found = (each for each in path.rglob("*") if each.name.endswith(SUFFIXES))
-            files.update(dict.fromkeys(sorted(each for each in found if each.is_file())))
+            found = path.rglob("*")
         elif path.exists():
-            files.update(dict.fromkeys(sorted(_parts_of(path))))
+            beside = path.parent.glob(f"{glob.escape(path.stem)}.*")
+            found = (each for each in beside if part_of(each)[0] == str(path))
             files[path] = None
         else:
             raise FileNotFoundError(
                 f"{path} does not exist; give journals, or directories of journals"
             )
+        named = (each for each in found if each.name.endswith(SUFFIXES) and each.is_file())
+        files.update(dict.fromkeys(sorted(named)))
     if not files and not may_be_none:
         names = " and ".join(map(str, places)) or "no path"
         raise ValueError(
@@ -232,13 +235,6 @@ def part_of(path: Path) -> tuple[str, int]:
         return str(path.with_name(part["stem"] + part["suffix"])), int(part["number"])
     is_packed = path.suffix in PACKED
     return str(path.with_suffix("") if is_packed else path), maxsize - is_packed
-
-
-def _parts_of(path: Path) -> Iterator[Path]:
-    """The earlier parts of a journal that was named alone."""
-    for each in path.parent.glob(f"{glob.escape(path.stem)}.*"):
-        if each.name.endswith(SUFFIXES) and part_of(each)[0] == str(path):
-            yield each
 
 
 def lived(channel_id: str, participant_id: str, paths: Sequence[str]) -> Iterator[Noted]:

@@ -12,6 +12,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from itertools import pairwise
+from operator import attrgetter
 from typing import Final
 
 from .clocks import Offset
@@ -106,13 +107,14 @@ class Context:
     def _early_ends(self, heard: Iterable[HeardSender]) -> dict[Whose, int]:
         """Those of which the newest message that was heard is newer than any in their
         journals, and came after these end."""
-        newest = {(each.channel_id, each.sender_id): each for each in sorted(heard, key=_newest)}
+        newest = attrgetter("last_lamport", "last_ms", "participant_id", "life")
+        last = {(each.channel_id, each.sender_id): each for each in sorted(heard, key=newest)}
         own: dict[Whose, int] = {}
         for life in self.lives:
             own[life[:2]] = max(life.last_lamport, own.get(life[:2], 0))
         return {
             whose: self.ends_ms[whose]
-            for whose, each in newest.items()
+            for whose, each in last.items()
             if whose in self.ends_ms
             and each.last_lamport > own[whose]
             and each.last_ms - self.ahead_ms[each[:2]] > self.ends_ms[whose]
@@ -470,10 +472,6 @@ def twice_at_a_time(lives: Iterable[Life]) -> Iterator[Finding]:
 def hour_of(at_ms: int) -> int:
     """Return the beginning of the hour that contains a time (ms)."""
     return at_ms - at_ms % HOUR_MS
-
-
-def _newest(heard: HeardSender) -> tuple[int, int, str, int]:
-    return heard.last_lamport, heard.last_ms, heard.participant_id, heard.life
 
 
 def _is_own(delivery: Delivery) -> bool:

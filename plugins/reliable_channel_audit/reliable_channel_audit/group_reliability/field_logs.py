@@ -42,7 +42,6 @@ _WAKU_LINES: Final = {
 }
 """Words of nwaku's lines about messages, with the kind of sighting and the field of its time."""
 _SIGNAL: Final = "Received valid message: "
-_PEER: Final = re.compile(rb"""my_peer_id"?\s*[=:]\s*"?([\w*.+-]+)""")
 
 
 class Sighting(NamedTuple):
@@ -186,8 +185,8 @@ def _unwrapped(line: bytes) -> tuple[str, Mapping[str, Any]]:
 def _peers(path: Path) -> int:
     """How many nodes write in a file, as its beginning shows."""
     begin = (line for _, line in islice(numbered_texts(path), PEEKED_LINES))
-    found = (_PEER.search(line) for line in begin if not isinstance(line, Line))
-    return len({each[1] for each in found if each})
+    texts = (line.decode(errors="replace") for line in begin if not isinstance(line, Line))
+    return len({_field(text, {}, "my_peer_id", "") for text in texts} - {""})
 
 
 def _pod(fields: Mapping[str, Any]) -> str:

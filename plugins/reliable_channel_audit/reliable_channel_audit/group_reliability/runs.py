@@ -159,7 +159,11 @@ def _runs_in(path: Path) -> Iterator[tuple[str, list[Path], dict[str, Any]]]:
     direct = [each for each in sorted(path.iterdir()) if _is_log(each)]
     if metadata.is_file():
         files = [each for each in sorted(path.rglob("*")) if _is_log(each)]
-        yield path.resolve().name, files, _metadata(metadata)
+        try:
+            values = msgspec.json.decode(metadata.read_bytes(), type=dict[str, Any])
+        except ValueError as error:
+            raise ValueError(f"{metadata} must be a JSON object: {error}") from None
+        yield path.resolve().name, files, values
     elif direct:
         yield path.resolve().name, direct, {}
     else:
@@ -173,13 +177,6 @@ def _is_log(path: Path) -> bool:
     for packed in PACKED:
         name = name.removesuffix(packed)
     return name.endswith(_KINDS) and name not in NOT_OF_NODES and path.is_file()
-
-
-def _metadata(path: Path) -> dict[str, Any]:
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
-    except ValueError as error:
-        raise ValueError(f"{path} must be a JSON object: {error}") from None
 
 
 def _expected_nodes(logs: FieldLogs, metadata: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
