@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import Final
 
@@ -444,11 +444,9 @@ def unequal_logs(lives: Sequence[Life], deliveries: Iterable[Delivery]) -> Itera
 
 def disordered(lives: Iterable[Life]) -> list[tuple[Life, list[Life]]]:
     """Return a participant with the most common log of each channel, and logs that may differ."""
-    channels: defaultdict[str, list[Life]] = defaultdict(list)
-    for life in sorted(lives):
-        channels[life.channel_id].append(life)
     found = []
-    for of_channel in channels.values():
+    for _, here in groupby(sorted(lives), key=attrgetter("channel_id")):
+        of_channel = list(here)
         shared = Counter(life.log_digest for life in of_channel)
         model = max(reversed(of_channel), key=lambda life: (shared[life.log_digest], life.entries))
         others = [
