@@ -17,8 +17,10 @@ PLUGINS = {
     "reliable_channel_lab": "reliable_channel_lab.commands.{}",
     "reliable_channel_status": "reliable_channel_status.cli.commands",
 }
+SHARED = {"ingest": "journals", "archive": "store"}
+"""Commands in the module of another command, with its name."""
 ALL = [(name, f"reliable_channel.cli.{name}", text) for name, text in COMMANDS.items()] + [
-    (name, module.format(name.replace("-", "_")), text)
+    (name, module.format(SHARED.get(name, name).replace("-", "_")), text)
     for package, module in PLUGINS.items()
     for name, text in import_module(f"{package}.plugin").COMMANDS.items()
 ]

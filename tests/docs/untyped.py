@@ -40,7 +40,7 @@ NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
     "docs/pipeline.md": {
         "reliable-channel audit store /dns4": OTHERS,
         "reliable-channel audit store postgresql": OTHERS,
-        "reliable-channel audit archive": "needs pyarrow: audit_tests/commands/test_archive.py",
+        "reliable-channel audit archive": "needs pyarrow: audit_tests/commands/test_store.py",
         "reliable-channel check journals/ --out": SPARK,
         "make demo AUDIT=1": SPARK,
         "export SPARK_HOME": SPARK,

@@ -30,5 +30,6 @@ def register_commands(app: "typer.Typer") -> None:
     lazy_command(app, "check", journals, COMMANDS["journals"])
     audit = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
     for name, summary in COMMANDS.items():
-        lazy_command(audit, name, f"{__package__}.commands.{name}", summary)
+        module = {"ingest": "journals", "archive": "store"}.get(name, name)
+        lazy_command(audit, name, f"{__package__}.commands.{module}", summary)
     app.add_typer(audit, name="audit", help="Commands that audit messages: journals, Stores, runs.")

@@ -1,5 +1,6 @@
-"""`reliable-channel audit store` as a person and as a program sees it."""
+"""`reliable-channel audit store` and `archive` as a person and as a program see them."""
 
+import importlib.util
 import json
 from collections.abc import Iterable
 from contextlib import closing
@@ -32,10 +33,10 @@ def write(path: Path, messages: Iterable[StoredMessage]) -> Path:
     return path
 
 
-def run(*arguments: str | Path) -> Result:
+def run(*arguments: str | Path, command: str = "store") -> Result:
     app = typer.Typer()
     register_commands(app)
-    return CliRunner().invoke(app, ["audit", "store", *map(str, arguments)])
+    return CliRunner().invoke(app, ["audit", command, *map(str, arguments)])
 
 
 def test_a_gap_is_named_with_what_refers_to_it(tmp_path: Path) -> None:
@@ -79,3 +80,14 @@ def test_nothing_found_and_nothing_known_differ(tmp_path: Path) -> None:
 def test_what_is_missing_is_said(arguments: tuple[str, ...], why: str) -> None:
     result = run(*arguments)
     assert why in str(result.exception)
+
+
+def test_what_is_added_is_counted_and_what_is_there_is_not(tmp_path: Path) -> None:
+    store = write(tmp_path / "store.sqlite3", [crafted(f"m{n}", "alice", n) for n in range(7)])
+    first = run(store, "--to", tmp_path / "archive", command="archive")
+    if importlib.util.find_spec("pyarrow") is None:
+        assert "pip install 'reliable-channel-audit[parquet]'" in str(first.exception)
+        return
+    assert f"7 messages added to {tmp_path / 'archive'}, of 7 read" in first.output
+    again = run(store, "--to", tmp_path / "archive", "--json", command="archive")
+    assert '"added": 0' in again.output

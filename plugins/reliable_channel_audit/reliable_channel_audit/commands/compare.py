@@ -23,7 +23,7 @@ from ..group_reliability.runs import (
     shown,
     varied,
 )
-from .ingest import SettleMs
+from .journals import SettleMs
 from .verdict_text import print_table
 
 _OF_SCENARIOS: Final = "scenario", "implementation", "figures"
