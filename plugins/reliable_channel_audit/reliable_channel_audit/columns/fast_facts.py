@@ -19,9 +19,9 @@ from ..journals import Noted, Participant
 from ..log_order import Landed, LogOrder, digest_of
 from ..misbehaviour import MAX_SENDERS
 from ..reception import TAKEN
-from ..replay import BACK_MS, SPECIFIED, Replay, case_counts
+from ..replay import BACK_MS, HEARD, SPECIFIED, Replay, case_counts
 from .arrays import Array, NeedsRowReader, Whole, ramps, rows_of
-from .gathered import NOT_GIVEN, REPAIRED, REQUESTED, Gathered
+from .gathered import REPAIRED, REQUESTED, Gathered
 
 MAX_LATE: Final = 500
 """Maximum number of log entries that are counted one by one for a late message."""
@@ -59,12 +59,10 @@ class _FastReader:
         self._until_ms = life.times.until_ms
         log, wire = life.log, life.wire
         self._log_at = _places(log.message_id, len(self._names))
-        self._is_other = log.first_segment < 0
-        words = life.words
-        taken = [words[word] for word in TAKEN if word in words]
-        self._is_taken = wire.is_in & np.isin(wire.outcome, taken)
-        self._is_heard = self._is_taken | (wire.is_in & (wire.outcome == words.get("sync", -2)))
-        self._is_others = wire.is_in & (wire.outcome != words.get("own", -2))
+        self._is_other = ~log.is_own
+        self._is_taken = life.came_as(TAKEN)
+        self._is_heard = life.came_as(HEARD)
+        self._is_others = wire.is_in & ~life.came_as(["own"])
         self._first_reference = np.cumsum(life.messages.reference_counts) - (
             life.messages.reference_counts
         )
@@ -79,10 +77,10 @@ class _FastReader:
         references = self._check_arrivals() + self._check_own(self._own_content())
         self._check_receptions()
         self._check_acknowledgements()
-        requests = Counter(each for asked in life.of(REQUESTED) for each in asked.message_ids)
+        requests = self._repaired(REQUESTED)
         self._check_repair(requests)
         self._check_order()
-        responses = Counter(each for sent in life.of(REPAIRED) for each in sent.message_ids)
+        responses = self._repaired(REPAIRED)
         entries = len(life.log.line)
         cases = case_counts(
             entries=entries,
@@ -153,13 +151,13 @@ class _FastReader:
         log, messages, copies = self._life.log, self._life.messages, self._copies
         places = np.flatnonzero(self._is_other)
         me = self._life.ids.get(self._whose[1], -1)
-        if (log.sender[places] == me).any() or (log.sender[~self._is_other] != me).any():
+        if (log.sender_id[places] == me).any() or (log.sender_id[~self._is_other] != me).any():
             raise NeedsRowReader(
                 "an own message is logged as another participant's, or another participant's "
                 "message as an own message"
             )
         _same(messages.message_id[copies], log.message_id[places])
-        _same(messages.sender[copies], log.sender[places])
+        _same(messages.sender_id[copies], log.sender_id[places])
         _same(np.maximum(messages.lamport_timestamp[copies], 0), log.lamport_timestamp[places])
         _same(messages.content_sha256[copies], log.content_sha256[places])
         references, of = self._references(copies)
@@ -215,7 +213,7 @@ class _FastReader:
             )
         nth = np.cumsum(self._is_other) - 1
         copies = self._copies[nth[entry]]
-        _same(messages.sender[copies], received.sender)
+        _same(messages.sender_id[copies], received.sender_id)
         _same(np.maximum(messages.lamport_timestamp[copies], 0), received.lamport_timestamp)
         _same(messages.content_sha256[copies], received.content_sha256)
         references, of = self._references(copies)
@@ -250,7 +248,7 @@ class _FastReader:
         if (np.bincount(emitted.message_id, minlength=1) > 1).any():
             raise NeedsRowReader("an own message was acknowledged twice")
         prover = np.full(len(self._names), -1)
-        prover[references[::-1]] = self._life.messages.sender[others][of][::-1]
+        prover[references[::-1]] = self._life.messages.sender_id[others][of][::-1]
         is_known = prover[emitted.message_id] >= 0
         if (prover[emitted.message_id] != emitted.acknowledged_by)[is_known].any():
             raise NeedsRowReader(
@@ -270,8 +268,7 @@ class _FastReader:
             raise NeedsRowReader("other participants have it, but no acknowledgement was emitted")
 
     def _check_repair(self, requests: Counter[str]) -> None:
-        asked_ms = np.array([each.at_ms for each in self._life.of(REQUESTED)], np.int64)
-        if (np.diff(asked_ms) < 0).any():
+        if (np.diff(self._life.repairs.at_ms[self._life.is_repair(REQUESTED)]) < 0).any():
             raise NeedsRowReader("the clock went back between two repair requests")
         most = max(requests.values(), default=0)
         option = self._replay.option
@@ -281,6 +278,11 @@ class _FastReader:
             raise NeedsRowReader(
                 "the participant requested a missing message more often than its options allow"
             )
+
+    def _repaired(self, event: str) -> Counter[str]:
+        """How often each message has repair events of a kind."""
+        life = self._life
+        return Counter(self._texts(life.repairs.message_id[life.is_repair(event)]))
 
     def _check_order(self) -> None:
         """Each entry landed behind all before it that belong before it, or `LogOrder` says that it
@@ -312,7 +314,7 @@ class _FastReader:
             Landed,
             log.lamport_timestamp.tolist(),
             self._texts(log.message_id),
-            self._texts(log.sender),
+            self._texts(log.sender_id),
             rows_of(log.content_sha256),
         )
         steps = (log.position.tolist(), log.evicted.tolist(), log.at_ms.tolist())
@@ -326,16 +328,16 @@ class _FastReader:
         return map(self._names.__getitem__, codes.tolist())
 
     def _heard(self) -> Iterator[HeardSender]:
-        senders = self._life.messages.sender[self._is_heard]
+        senders = self._life.messages.sender_id[self._is_heard]
         if len(counts := _counted(senders)) > MAX_SENDERS:
             raise NeedsRowReader("the journal has too many senders for the column reader")
         taken = np.flatnonzero(self._is_taken)
         wire, messages = self._life.wire, self._life.messages
         # Of equal timestamps the one that came first counts, as with rows.
-        order = np.lexsort((-taken, messages.lamport_timestamp[taken], messages.sender[taken]))
+        order = np.lexsort((-taken, messages.lamport_timestamp[taken], messages.sender_id[taken]))
         taken = taken[order]
-        last = np.flatnonzero(np.diff(messages.sender[taken], append=-1))
-        newest = dict(zip(messages.sender[taken[last]].tolist(), taken[last].tolist(), strict=True))
+        last = taken[np.flatnonzero(np.diff(messages.sender_id[taken], append=-1))]
+        newest = dict(zip(messages.sender_id[last].tolist(), last.tolist(), strict=True))
         for sender, count in counts.items():
             lamport = at_ms = 0
             if (place := newest.get(sender)) is not None:
@@ -346,9 +348,9 @@ class _FastReader:
     def _lags(self) -> Iterator[Lag]:
         wire, messages = self._life.wire, self._life.messages
         live = self._life.words.get("live", -1)
-        timed = self._is_heard & (wire.source == live) & (wire.timestamp_ns != NOT_GIVEN)
+        timed = self._is_heard & (wire.source == live) & (wire.timestamp_ns >= 0)
         at = np.flatnonzero(timed)
-        senders = messages.sender[at]
+        senders = messages.sender_id[at]
         ranks = {sender: rank for rank, sender in enumerate(_counted(senders))}
         if len(ranks) > MAX_LAGS:
             raise NeedsRowReader("the journal has too many senders for the column reader")

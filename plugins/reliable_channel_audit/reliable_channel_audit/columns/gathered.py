@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from itertools import chain, pairwise
 from typing import Any, Final, NamedTuple
@@ -18,8 +18,14 @@ from ..log_order import Hour, together
 from .arrays import Array, NeedsRowReader, Whole
 from .messages import Ids, Messages
 
-NOT_GIVEN: Final = -(2**63)
 MISSING, REQUESTED, REPAIRED = "message_missing", "repair_requested", "repair_sent"
+IDS: Final = frozenset({"message_id", "sender_id", "acknowledged_by"})
+"""Columns with numbers from `Gathered.ids`."""
+WORDS: Final = frozenset({"source", "outcome", "event"})
+"""Columns with numbers from `Gathered.words`."""
+DIGESTS: Final = frozenset({"content_sha256", "message_hash"})
+"""Columns with rows of 32 bytes."""
+FLAGS: Final = frozenset({"is_own", "is_in"})
 
 
 class Log(NamedTuple):
@@ -28,12 +34,11 @@ class Log(NamedTuple):
     line: Whole
     at_ms: Whole
     message_id: Whole
-    sender: Whole
+    sender_id: Whole
     lamport_timestamp: Whole
     position: Whole
     evicted: Whole
-    first_segment: Whole
-    """Number of the first segment's id (-1 for other participants' messages)."""
+    is_own: Array
     content_sha256: Array
     message_hash: Array
     """Message hashes as rows of 32 bytes (zeros for the participant's own messages)."""
@@ -56,7 +61,7 @@ class Wire(NamedTuple):
 class Received(NamedTuple):
     line: Whole
     message_id: Whole
-    sender: Whole
+    sender_id: Whole
     lamport_timestamp: Whole
     content_sha256: Array
 
@@ -69,13 +74,13 @@ class Emitted(NamedTuple):
     acknowledged_by: Whole
 
 
-class RepairEvent(NamedTuple):
-    """Event with messages that are missing, were requested, or were sent again for others."""
+class Repairs(NamedTuple):
+    """Messages that were missing, were requested, or were sent again for others, as columns."""
 
-    line: int
-    at_ms: int
-    event: str
-    message_ids: list[str]
+    line: Whole
+    at_ms: Whole
+    event: Whole
+    message_id: Whole
 
 
 class Times(NamedTuple):
@@ -104,19 +109,26 @@ class Gathered(NamedTuple):
     messages: Messages
     received: Received
     emitted: Emitted
-    repairs: list[RepairEvent]
+    repairs: Repairs
     hours: dict[int, Hour]
     """Summary of the message log, by hours of Lamport timestamps."""
     ids: Ids
     words: Ids
-    """Numbers for the names of sources and outcomes."""
+    """Numbers for the names of sources, outcomes and repair events."""
 
-    def of(self, event: str) -> list[RepairEvent]:
-        """Return the repair events of one kind."""
-        return [each for each in self.repairs if each.event == event]
+    def came_as(self, outcomes: Iterable[str]) -> Array:
+        """True for received messages with one of some outcomes."""
+        codes = [self.words[each] for each in outcomes if each in self.words]
+        found: Array = self.wire.is_in & np.isin(self.wire.outcome, codes)
+        return found
+
+    def is_repair(self, event: str) -> Array:
+        """True for repair events of one kind."""
+        found: Array = self.repairs.event == self.words.get(event, -1)
+        return found
 
 
-TABLES: Final = ("log", "wire", "messages", "received", "emitted")
+TABLES: Final = ("log", "wire", "messages", "received", "emitted", "repairs")
 
 
 def joined(participant: Participant, parts: Sequence[Gathered]) -> tuple[Noted, Gathered]:
@@ -152,7 +164,6 @@ def joined(participant: Participant, parts: Sequence[Gathered]) -> tuple[Noted, 
     return first, placed[0]._replace(
         lines=firsts[-1],
         times=times,
-        repairs=[each for part in placed for each in part.repairs],
         hours=reduce(together, [part.hours for part in placed]),
         **tables,
     )
@@ -165,8 +176,7 @@ def _from_line(part: Gathered, begin: int) -> Gathered:
         for name in TABLES
         if name != "messages"
     }
-    repairs = [each._replace(line=each.line + begin) for each in part.repairs]
-    return part._replace(repairs=repairs, **tables)
+    return part._replace(**tables)
 
 
 def times_of(at_ms: Whole) -> Times:

@@ -71,7 +71,7 @@ class Known:
         unproven = np.isin(messages.references, [code for code, _ in messages.hints])
         of = np.repeat(np.arange(len(hashes)), counts)
         firsts = np.cumsum(counts) - counts + len(self._references)
-        numbers = messages.sender, messages.message_id, messages.lamport_timestamp
+        numbers = messages.sender_id, messages.message_id, messages.lamport_timestamp
         for column, values in zip(
             self._columns, (*numbers, messages.total_bytes, firsts, counts), strict=True
         ):
@@ -123,12 +123,13 @@ class Known:
         self._entries = np.concatenate([self._entries, np.zeros((missing, _ENTRY), np.int64)])
         self._digests = np.concatenate([self._digests, np.zeros((missing, 4), np.int64)])
         numbers = log.message_id
-        columns = log.lamport_timestamp, log.sender + 1, log.content_sha256.view(np.int64)
+        columns = log.lamport_timestamp, log.sender_id + 1, log.content_sha256.view(np.int64)
         entries = np.column_stack(columns)
         new = np.flatnonzero((self._entries[numbers] != entries).any(axis=1))
         texts = zip(
             log.lamport_timestamp[new].tolist(),
-            *(map(self._names.__getitem__, each[new].tolist()) for each in (numbers, log.sender)),
+            map(self._names.__getitem__, numbers[new].tolist()),
+            map(self._names.__getitem__, log.sender_id[new].tolist()),
             rows_of(log.content_sha256[new]),
             strict=True,
         )

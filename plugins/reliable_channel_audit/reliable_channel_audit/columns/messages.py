@@ -31,7 +31,7 @@ class Ids(defaultdict[str, int]):
 class Messages(NamedTuple):
     """Wire messages as columns. The columns of ids contain numbers from an `Ids`."""
 
-    sender: Whole
+    sender_id: Whole
     message_id: Whole
     lamport_timestamp: Whole
     """Lamport timestamp of each message (-1 without a timestamp)."""
@@ -49,7 +49,7 @@ class Messages(NamedTuple):
 class Decoded(NamedTuple):
     """One wire message."""
 
-    sender: int
+    sender_id: int
     message_id: int
     lamport_timestamp: int
     content_sha256: bytes

@@ -6,33 +6,38 @@ from collections.abc import Sequence
 from hashlib import sha256
 from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, ClassVar, Final, TypeVar
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from reliable_channel.spi import Unpacker
 
 from ..journals import MAX_LINE_BYTES, opened_file
-from ..lines import LOGGED, OPENED, WIRE_IN, WIRE_OUT, Json, ids_in, json_of, line_of
+from ..lines import LOGGED, OPENED, WIRE_IN, WIRE_OUT, Json, ids_in, line_of
 from ..lines import Whole as Whole64
-from .arrays import DIGEST_BYTES, Array, NeedsRowReader, Whole, digests
+from .arrays import DIGEST_BYTES, Array, NeedsRowReader, digests
 from .gathered import (
+    DIGESTS,
+    FLAGS,
+    IDS,
     MISSING,
     REPAIRED,
     REQUESTED,
     TABLES,
+    WORDS,
     Emitted,
     Gathered,
     Log,
     Received,
-    RepairEvent,
+    Repairs,
     Wire,
     concatenated,
     times_of,
 )
 from .known import Known
-from .messages import Ids, decoded
+from .messages import decoded
 
 RECEIVED: Final = "message_received"
 BLOCK_BYTES: Final = 1024 * 1024
@@ -54,6 +59,9 @@ CONTENT_FIELD: Final = "ogE", "ogF", "ogG", "ogH"
 """Beginnings of a packed content, which are the tag of field 20 and two bits of its length."""
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Nothing = Annotated[list[str], msgspec.Meta(max_length=0)]
+NO_HASH: Final = "00" * DIGEST_BYTES
+"""Message hash of a participant's own messages in `Log`."""
+Columns = TypeVar("Columns", Log, Wire, Received, Emitted, Repairs)
 
 
 class _Frequent(
@@ -67,6 +75,7 @@ class _Frequent(
 
 
 class _WireOut(_Frequent, tag=WIRE_OUT, kw_only=True):
+    is_in: ClassVar = False
     source: str
     message_hash: str
     timestamp_ns: Count
@@ -75,6 +84,7 @@ class _WireOut(_Frequent, tag=WIRE_OUT, kw_only=True):
 
 
 class _WireIn(_WireOut, tag=WIRE_IN, kw_only=True):
+    is_in: ClassVar = True
     outcome: str
 
 
@@ -89,6 +99,10 @@ class _Logged(_Frequent, tag=LOGGED, kw_only=True):
     message_hash: str | None
     missing: Nothing
 
+    @property
+    def is_own(self) -> bool:
+        return self.first_segment_id is not None
+
 
 class _Received(_Frequent, tag=RECEIVED, kw_only=True):
     message_id: str
@@ -102,7 +116,15 @@ class _Received(_Frequent, tag=RECEIVED, kw_only=True):
     fresh: bool = False
 
 
+class _Rare(Json):
+    """Line of another event, with the fields that are read."""
+
+    line: int = 0
+    """Number of the line, which is set when it is read."""
+
+
 _frequent: Final = msgspec.json.Decoder(_WireIn | _WireOut | _Logged | _Received).decode
+_rare: Final = msgspec.json.Decoder(_Rare).decode
 
 
 def gathered_part(path: Path, known: Known) -> Gathered:
@@ -128,7 +150,6 @@ class _Lines:
         self._known = known
         self._at_ms = [at_ms]
         self._columns: dict[str, list[Any]] = {name: [] for name in TABLES if name != "messages"}
-        self._repairs: list[RepairEvent] = []
         self._places: list[int] = []
         """Places of the wire messages among those that are known."""
         self._hints: list[tuple[int, bytes]] = []
@@ -136,7 +157,9 @@ class _Lines:
         self._log: list[_Logged] = []
         self._wire: list[_WireOut] = []
         self._received: list[_Received] = []
-        self._emitted: list[tuple[Any, ...]] = []
+        self._emitted: list[_Rare] = []
+        self._repairs: list[_Rare] = []
+        """Repair events, one for each message that a line is about."""
         self._others: list[tuple[int, str, None]] = []
         """Other lines with packed bytes."""
         self._hashes: list[str] = []
@@ -151,7 +174,7 @@ class _Lines:
                 if text.startswith(FREQUENT):
                     self._add(_frequent(text))
                 else:
-                    self._add_rare(json_of(text), len(self._at_ms))
+                    self._add_rare(_rare(text))
         except (ValueError, RecursionError) as error:
             raise NeedsRowReader("a line of the journal cannot be read") from error
 
@@ -162,6 +185,8 @@ class _Lines:
                 raise NeedsRowReader(f"{UNUSUAL} {LOGGED}")
             if row.first_segment_id not in (None, row.message_id):
                 raise NeedsRowReader("a payload has several segments")
+            if row.message_hash is None:
+                row.message_hash = NO_HASH
             self._log.append(row)
         else:
             if row.fresh:
@@ -174,38 +199,46 @@ class _Lines:
                 self._received.append(row)
         self._at_ms.append(row.at_ms)
 
-    def _add_rare(self, row: Json, line: int) -> None:
+    def _add_rare(self, row: _Rare) -> None:
         if row.event in ROWS_ONLY or row.redelivered or row.payload is not None:
             raise NeedsRowReader(f"{UNUSUAL} {row.event}")
         if row.fresh:
             self._end()
+        row.line = len(self._at_ms)
         self._at_ms.append(row.at_ms)
         given = row.message_hash, row.retrieval_hint, row.content_sha256
         self._hashes += [each for each in given if each is not None]
         if row.packed is not None:
             if row.packed[:1] not in ("=", "~"):  # it gives numbers to fields
                 raise NeedsRowReader(f"{UNUSUAL} {row.event}")
-            self._others.append((line, row.packed, None))
+            self._others.append((row.line, row.packed, None))
         if row.event == "message_acknowledged":
-            values = line, row.at_ms, row.message_id, row.source, row.acknowledged_by
-            if None in values or row.outcome is not None:
+            if None in (row.message_id, row.source, row.acknowledged_by) or row.outcome is not None:
                 raise NeedsRowReader(f"{UNUSUAL} {row.event}")
-            self._emitted.append(values)
+            self._emitted.append(row)
         elif row.event in (MISSING, REQUESTED):
-            self._repairs.append(RepairEvent(line, row.at_ms, row.event, ids_in(row) or []))
+            self._repairs += [replace(row, message_id=each) for each in ids_in(row) or ()]
         elif row.event == REPAIRED:
-            about = [row.message_id or ""]
-            self._repairs.append(RepairEvent(line, row.at_ms, row.event, about))
+            self._repairs.append(replace(row, message_id=row.message_id or ""))
 
     def _end(self) -> None:
         """Keep the lines before a fresh line as columns."""
-        known, columns = self._known, self._columns
-        hashed(self._hashes)
-        columns["log"].append(_log(self._log, known.ids))
-        columns["wire"].append(_wire(self._wire, known.words))
-        columns["received"].append(_received(self._received, self._decoded(), known.ids))
-        columns["emitted"].append(_emitted(self._emitted, known))
-        every: list[list[Any]] = [self._log, self._wire, self._received, self._emitted]
+        known, received = self._known, self._received
+        hashed([*self._hashes, *(row.retrieval_hint for row in received)])  # which are not kept
+        outcomes = [
+            known.words[row.outcome] if isinstance(row, _WireIn) else -1 for row in self._wire
+        ]
+        ended = {
+            "log": _columns(Log, self._log, known),
+            "wire": _columns(Wire, self._wire, known, outcome=np.array(outcomes, np.int64)),
+            "emitted": _columns(Emitted, self._emitted, known),
+            "repairs": _columns(Repairs, self._repairs, known),
+        }
+        contents = digests(self._decoded())  # which needs the hashes of `wire` to be valid
+        ended["received"] = _columns(Received, received, known, content_sha256=contents)
+        for name, columns in ended.items():
+            self._columns[name].append(columns)
+        every: list[list[Any]] = [self._log, self._wire, received, self._emitted, self._repairs]
         for rows in [*every, self._others, self._hashes]:
             rows.clear()
 
@@ -281,7 +314,6 @@ class _Lines:
             times_of(at_ms),
             messages=known.messages(self._places, self._hints),
             **tables,
-            repairs=self._repairs,
             hours=known.hours_in(tables["log"]),
             ids=known.ids,
             words=known.words,
@@ -313,61 +345,18 @@ def hashed(texts: Sequence[str]) -> Array:
     return np.frombuffer(found, np.uint8).reshape(-1, DIGEST_BYTES)
 
 
-def _whole(rows: Sequence[object], name: str) -> Whole:
-    return np.fromiter(map(attrgetter(name), rows), np.int64, len(rows))
+def _columns(kind: type[Columns], rows: Sequence[object], known: Known, **given: Array) -> Columns:
+    """Columns of the values in rows, which have the names of the columns."""
+    names = [name for name in kind._fields if name not in given]
+    return kind(**{name: _column(name, rows, known) for name in names}, **given)
 
 
-def _texts(rows: Sequence[object], name: str) -> list[str]:
-    return [*map(attrgetter(name), rows)]
-
-
-def _log(rows: Sequence[_Logged], ids: Ids) -> Log:
-    codes = ids.codes(_texts(rows, "message_id"))
-    hashes = [each.message_hash for each in rows]
-    own = np.array([each is None for each in hashes], bool)
-    message_hashes = np.zeros((len(codes), DIGEST_BYTES), np.uint8)
-    message_hashes[~own] = hashed([each for each in hashes if each is not None])
-    return Log(
-        _whole(rows, "line"),
-        _whole(rows, "at_ms"),
-        codes,
-        ids.codes(_texts(rows, "sender_id")),
-        _whole(rows, "lamport_timestamp"),
-        _whole(rows, "position"),
-        _whole(rows, "evicted"),
-        np.where(own, codes, -1),
-        hashed(_texts(rows, "content_sha256")),
-        message_hashes,
-    )
-
-
-def _wire(rows: Sequence[_WireOut], words: Ids) -> Wire:
-    is_in = np.array([type(each) is _WireIn for each in rows], bool)
-    outcomes = np.full(len(is_in), -1)
-    outcomes[is_in] = words.codes([each.outcome for each in rows if isinstance(each, _WireIn)])
-    return Wire(
-        _whole(rows, "line"),
-        _whole(rows, "at_ms"),
-        is_in,
-        words.codes(_texts(rows, "source")),
-        outcomes,
-        _whole(rows, "timestamp_ns"),
-        hashed(_texts(rows, "message_hash")),
-    )
-
-
-def _received(rows: Sequence[_Received], contents: Sequence[bytes], ids: Ids) -> Received:
-    hashed(_texts(rows, "retrieval_hint"))  # not needed here, but a line with another is invalid
-    return Received(
-        _whole(rows, "line"),
-        ids.codes(_texts(rows, "message_id")),
-        ids.codes(_texts(rows, "sender_id")),
-        _whole(rows, "lamport_timestamp"),
-        digests(contents),
-    )
-
-
-def _emitted(rows: Sequence[tuple[Any, ...]], known: Known) -> Emitted:
-    lines, at_ms, message_ids, sources, senders = zip(*rows, strict=True) if rows else ((),) * 5
-    codes = known.ids.codes(message_ids), known.words.codes(sources), known.ids.codes(senders)
-    return Emitted(np.array(lines, np.int64), np.array(at_ms, np.int64), *codes)
+def _column(name: str, rows: Sequence[object], known: Known) -> Array:
+    values: list[Any] = [*map(attrgetter(name), rows)]
+    if name in IDS:
+        return known.ids.codes(values)
+    if name in WORDS:
+        return known.words.codes(values)
+    if name in DIGESTS:
+        return hashed(values)
+    return np.fromiter(values, bool if name in FLAGS else np.int64, len(values))

@@ -235,8 +235,7 @@ def add_part(participant: Participant, path: Path, directory: Path, known: Known
     row["days"] = sorted(days)
     # Last, as it says that the others are there.
     folder = layout.partition(directory, "part", participant.channel_id, min(days))
-    columns = {name: [row[name]] for name in layout.SCHEMAS["part"].names}
-    layout.write(folder / f"{sha256}.parquet", layout.table_of("part", columns))
+    layout.write(folder / f"{sha256}.parquet", pa.Table.from_pylist([row], layout.SCHEMAS["part"]))
     return row
 
 

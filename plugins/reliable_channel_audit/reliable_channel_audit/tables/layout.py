@@ -8,7 +8,7 @@ counts the rows of `delivery` and then the rows of `name`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -20,6 +20,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ..columns.gathered import (
+    DIGESTS,
+    FLAGS,
+    IDS,
+    WORDS,
+    Emitted,
+    Log,
+    Repairs,
+    Times,
+    Wire,
+)
 from ..lines import time_text
 
 DIGEST: Final = pa.binary(32)
@@ -35,8 +46,23 @@ MAX_NAME: Final = 200
 MIN_PACKED: Final = 1_000
 """Minimum number of rows of a table that is compressed."""
 DAY_MS: Final = 86_400_000
-_PLACE: Final = {"participant_id": NAME, "line": WHOLE}
-"""In whose journal a row stands, and in which line of the part, from 1."""
+_TYPES: Final[dict[str, pa.DataType]] = {
+    **dict.fromkeys(IDS | WORDS, NAME),
+    **dict.fromkeys(DIGESTS, DIGEST),
+    **dict.fromkeys(FLAGS, pa.bool_()),
+    "participant_id": NAME,
+    "message_id": pa.string(),
+    "message": NUMBER,
+    "references": pa.list_(NUMBER),
+}
+"""Types of the columns of journal lines, by name. Other columns are whole numbers."""
+_CONTENT: Final = "message", "sender_id", "lamport_timestamp", "content_sha256"
+
+
+def _lines(*names: str) -> dict[str, pa.DataType]:
+    """Columns of a kind that has rows for journal lines."""
+    return {name: _TYPES.get(name, WHOLE) for name in ("participant_id", *names)}
+
 
 SCHEMAS: Final = {
     kind: pa.schema(columns)
@@ -50,59 +76,16 @@ SCHEMAS: Final = {
             "modified_ns": WHOLE,
             "ingested_ms": WHOLE,
             "lines": WHOLE,
-            "first_ms": WHOLE,
-            "last_ms": WHOLE,
-            "until_ms": WHOLE,
-            "step_back_ms": WHOLE,
-            "back_ms": WHOLE,
+            **dict.fromkeys(Times._fields, WHOLE),
             "opened": pa.string(),
             "left_to_rows": pa.string(),
             "days": pa.list_(pa.string()),
         },
-        "delivery": {
-            **_PLACE,
-            "at_ms": WHOLE,
-            "message_id": pa.string(),
-            "sender_id": NAME,
-            "lamport_timestamp": WHOLE,
-            "position": WHOLE,
-            "evicted": WHOLE,
-            "is_own": pa.bool_(),
-            "content_sha256": DIGEST,
-            "message_hash": DIGEST,
-            "source": NAME,
-            "missing_since_ms": WHOLE,
-        },
-        "wire": {
-            **_PLACE,
-            "at_ms": WHOLE,
-            "is_in": pa.bool_(),
-            "source": NAME,
-            "outcome": NAME,
-            "timestamp_ns": WHOLE,
-            "message_hash": DIGEST,
-            "message": NUMBER,
-            "sender_id": NAME,
-            "lamport_timestamp": WHOLE,
-            "content_sha256": DIGEST,
-            "total_bytes": WHOLE,
-            "references": pa.list_(NUMBER),
-        },
-        "received": {
-            **_PLACE,
-            "message": NUMBER,
-            "sender_id": NAME,
-            "lamport_timestamp": WHOLE,
-            "content_sha256": DIGEST,
-        },
-        "acknowledgement": {
-            **_PLACE,
-            "at_ms": WHOLE,
-            "message_id": pa.string(),
-            "source": NAME,
-            "acknowledged_by": NAME,
-        },
-        "repair": {**_PLACE, "at_ms": WHOLE, "event": NAME, "message_id": pa.string()},
+        "delivery": _lines(*Log._fields, "source", "missing_since_ms"),
+        "wire": _lines(*Wire._fields, *_CONTENT, "total_bytes", "references"),
+        "received": _lines("line", *_CONTENT),
+        "acknowledgement": _lines(*Emitted._fields),
+        "repair": _lines(*Repairs._fields),
         "name": {"participant_id": NAME, "number": NUMBER, "id": pa.string()},
         "hint": {"participant_id": NAME, "message": NUMBER, "retrieval_hint": pa.binary()},
         "log_hour": {
@@ -141,7 +124,7 @@ SCHEMAS: Final = {
     }.items()
 }
 """Columns of the tables of each kind. Hashes are 32 bytes, and times milliseconds since 1970 by the
-participant's clock."""
+participant's clock. A `line` counts the lines of the part, from 1."""
 OF_PARTS: Final = (
     *("delivery", "wire", "received", "acknowledgement", "repair", "name", "hint", "log_hour"),
 )
@@ -241,11 +224,6 @@ def _is_within(metadata: pq.FileMetaData, within: tuple[int, int]) -> bool:
         if not is_known or (found.min <= within[1] and within[0] <= found.max):
             return True
     return False
-
-
-def table_of(kind: str, columns: Mapping[str, pa.Array | list[object]]) -> pa.Table:
-    schema = SCHEMAS[kind]
-    return pa.table({name: columns[name] for name in schema.names}, schema=schema)
 
 
 def _plain(table: pa.Table, wanted: pa.Schema) -> pa.Table:

@@ -209,15 +209,14 @@ def _sent(copies: Iterable[tuple[bytes, str]]) -> dict[bytes, str]:
 def _waits(life: Gathered) -> dict[str, Sequence[int]]:
     """How long own messages waited for their acknowledgement, by its source."""
     log, emitted, words = life.log, life.emitted, list(life.words)
-    own = log.first_segment >= 0
     accepted_ms = np.zeros(len(life.ids), np.int64)
-    accepted_ms[log.message_id[own]] = log.at_ms[own]
+    accepted_ms[log.message_id[log.is_own]] = log.at_ms[log.is_own]
     took_ms = emitted.at_ms - accepted_ms[emitted.message_id]
     waits: dict[str, Sequence[int]] = {
         words[source]: took_ms[emitted.source == source].tolist()
         for source in np.unique(emitted.source).tolist()
     }
-    return {**waits, NEVER: [0] * (int(own.sum()) - len(took_ms))}
+    return {**waits, NEVER: [0] * (int(log.is_own.sum()) - len(took_ms))}
 
 
 def acknowledged(

@@ -13,12 +13,12 @@ import numpy as np
 from ..columns.arrays import Array
 from ..facts import Fact
 from ..journals import Participant
-from ..log_order import Hour
 from .ingest import Row
 from .participants import Acknowledged, Known, Many, Whose
+from .stored_part import HourRow, hour_rows, hours_in
 
 T = TypeVar("T")
-FORMAT: Final = 3
+FORMAT: Final = 4
 """Version of kept findings, which is raised when equal files give other findings."""
 _KINDS: Final[dict[str, Callable[[Iterable[object]], Fact]]] = {
     kind.__name__: kind._make for kind in get_args(Fact)
@@ -28,7 +28,7 @@ _KINDS: Final[dict[str, Callable[[Iterable[object]], Fact]]] = {
 class _Kept(msgspec.Struct):
     key: str
     few: list[tuple[str, list[Any]]]
-    hours: list[tuple[Whose, int, int, str, int, int]]
+    hours: list[tuple[Whose, list[HourRow]]]
     sent: dict[bytes, str]
     acknowledged: list[Acknowledged]
     by_rows: Many | None
@@ -44,10 +44,8 @@ def remembered(
         return None
     few = [_KINDS[kind](values) for kind, values in kept.few]
     rows = [] if kept.by_rows is not None else list(rows)
-    known = Known(participant, few, {}, kept.sent, kept.acknowledged, rows, by_rows=kept.by_rows)
-    for whose, hour_ms, entries, total, *span in kept.hours:
-        known.hours.setdefault(whose, {})[hour_ms] = Hour(entries, int(total, 16), *span)
-    return known
+    hours = {whose: hours_in(each) for whose, each in kept.hours}
+    return Known(participant, few, hours, kept.sent, kept.acknowledged, rows, by_rows=kept.by_rows)
 
 
 def remember(known: Known, rows: Sequence[Row], directory: Path, settle_ms: int | None) -> None:
@@ -58,11 +56,7 @@ def remember(known: Known, rows: Sequence[Row], directory: Path, settle_ms: int 
     kept = _Kept(
         key,
         [(type(each).__name__, list(each)) for each in known.few],
-        [
-            (whose, hour_ms, hour.entries, f"{hour.total:032x}", hour.first_ms, hour.last_ms)
-            for whose, hours in known.hours.items()
-            for hour_ms, hour in hours.items()
-        ],
+        [(whose, hour_rows(hours)) for whose, hours in known.hours.items()],
         known.sent,
         known.acknowledged,
         known.by_rows,

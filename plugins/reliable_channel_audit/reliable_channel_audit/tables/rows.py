@@ -17,8 +17,8 @@ from ..columns.gathered import MISSING, REPAIRED, REQUESTED, Times, times_of
 from ..journals import Participant, lines_of
 from ..lines import LOGGED, SET_ASIDE, WIRE_IN, WIRE_OUT, Line
 from ..log_order import hours_of
-from .layout import SCHEMAS, table_of
-from .stored_part import Tables, hour_columns
+from .layout import SCHEMAS
+from .stored_part import Tables, hour_table
 
 KINDS: Final = {
     LOGGED: "delivery",
@@ -66,6 +66,4 @@ def _hours(participant_id: str, rows: Sequence[Row]) -> pa.Table:
     known = [row for row in rows if row["lamport_timestamp"] is not None]
     names = "lamport_timestamp", "message_id", "sender_id"
     entries = [(*(row[name] for name in names), row["content_sha256"] or b"") for row in known]
-    hours = hours_of(entries, [row["at_ms"] for row in known])
-    owned = {"participant_id": [participant_id] * len(hours), **hour_columns(hours)}
-    return table_of("log_hour", owned)
+    return hour_table(participant_id, hours_of(entries, [row["at_ms"] for row in known]))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import groupby
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -12,22 +11,30 @@ import pyarrow.compute as pc
 
 from ..columns.arrays import DIGEST_BYTES, Array, NeedsRowReader, Whole, rows_of
 from ..columns.gathered import (
+    DIGESTS,
+    FLAGS,
+    IDS,
     MISSING,
-    NOT_GIVEN,
+    WORDS,
     Emitted,
     Gathered,
     Log,
     Received,
-    RepairEvent,
+    Repairs,
     Times,
     Wire,
 )
 from ..columns.messages import Ids, Messages
 from ..log_order import Hour
 from ..reception import TAKEN
-from .layout import NAME, table_of
+from .layout import SCHEMAS
 
 Tables = dict[str, pa.Table]
+Columns = TypeVar("Columns", Log, Wire, Messages, Received, Emitted, Repairs)
+HourRow = tuple[int, int, str, int, int]
+"""Hour of a log, as the values of a row in the table `log_hour`."""
+_OR_NULL: Final = frozenset({"lamport_timestamp", "timestamp_ns"})
+"""Columns in which -1 stands for null."""
 
 
 def tables_of(part: Gathered, participant_id: str) -> Tables:
@@ -59,130 +66,77 @@ class _Numbered:
         self._numbers[self._named] = self._entries + np.arange(len(self._named))
 
     def tables(self) -> Tables:
-        made = {
-            "delivery": self._deliveries(),
-            "wire": self._wire(),
-            "received": self._received(),
-            "acknowledgement": self._acknowledgements(),
-            "repair": self._repairs(),
-            "name": self._names(),
-            "hint": self._hints(),
-            "log_hour": hour_columns(self._part.hours),
+        part = self._part
+        return {
+            "delivery": self._table("delivery", **part.log._asdict(), **self._origins()),
+            "wire": self._table("wire", **part.wire._asdict(), **self._contents()),
+            "received": self._table("received", **part.received._asdict()),
+            "acknowledgement": self._table("acknowledgement", **part.emitted._asdict()),
+            "repair": self._table("repair", **part.repairs._asdict()),
+            "name": self._table("name", number=self._numbers[self._named], id=self._named),
+            "hint": self._table("hint", **self._hints()),
+            "log_hour": hour_table(self._whose, part.hours),
         }
-        return {kind: table_of(kind, self._owned(columns)) for kind, columns in made.items()}
 
-    def _owned(self, columns: dict[str, Any]) -> dict[str, Any]:
+    def _table(self, kind: str, **columns: Any) -> pa.Table:
+        """The table of a kind, with texts for the numbers in columns. A hash that is that of the
+        message's log entry is null."""
+        schema, log = SCHEMAS[kind], self._part.log
+        absent = {"message_hash": columns.get("is_own")}
+        if "message" in schema.names and "message_id" in columns:
+            numbers = columns["message"] = self._numbers[columns["message_id"]]
+            for name in columns.keys() & DIGESTS:
+                absent[name] = _same(columns[name], getattr(log, name), numbers)
         rows = len(next(iter(columns.values())))
-        if "line" in columns:
-            columns["line"] = pa.array(columns["line"] + 1)
-        whose = pa.array(np.zeros(rows, np.int32)), pa.array([self._whose])
-        return {"participant_id": pa.DictionaryArray.from_arrays(*whose), **columns}
+        columns["participant_id"] = self._few(np.zeros(rows, np.int64), [self._whose])
+        arrays = [self._array(each, columns[each.name], absent.get(each.name)) for each in schema]
+        return pa.Table.from_arrays(arrays, schema=schema)
 
-    def _ids(self, codes: Whole) -> pa.Array:
-        return pa.array(list(map(self._texts.__getitem__, codes.tolist())), pa.string())
+    def _array(self, field: pa.Field, values: Any, absent: Array | None) -> pa.Array:
+        """A column in its type; null where absent."""
+        if isinstance(values, pa.Array):
+            return values
+        if field.name in DIGESTS:
+            return _digests(values, absent)
+        if pa.types.is_dictionary(field.type):
+            return self._few(values, list(self._part.words) if field.name in WORDS else self._texts)
+        if pa.types.is_string(field.type):
+            return pa.array(map(self._texts.__getitem__, values.tolist()), field.type)
+        if field.name in _OR_NULL:
+            absent = values < 0
+        return pa.array(values + 1 if field.name == "line" else values, field.type, mask=absent)
 
-    def _few(self, codes: Whole, texts: Sequence[str], absent: Array | None = None) -> pa.Array:
-        """Codes as text with few values; null where absent."""
+    def _few(self, codes: Whole, texts: Sequence[str]) -> pa.Array:
+        """Codes as text with few values; null for -1."""
         is_used = np.zeros(len(texts) + 1, bool)
         is_used[codes] = True  # the last stands for -1
         values = np.flatnonzero(is_used).tolist()
         names = pa.array([texts[each] if each < len(texts) else "" for each in values])
-        taken = pa.array((np.cumsum(is_used, dtype=np.int32) - 1)[codes], mask=absent)
+        taken = pa.array((np.cumsum(is_used, dtype=np.int32) - 1)[codes], mask=codes < 0)
         return pa.DictionaryArray.from_arrays(taken, names.cast(pa.string()))
 
-    def _deliveries(self) -> dict[str, Any]:
-        log, wire = self._part.log, self._part.wire
-        own = log.first_segment >= 0
-        words = self._part.words
-        is_taken = np.isin(wire.outcome, [words[word] for word in TAKEN if word in words])
-        taken = np.flatnonzero(wire.is_in & is_taken)
-        by_hash = dict(zip(rows_of(wire.message_hash[taken]), taken.tolist(), strict=True))
-        copies = [by_hash.get(each, -1) for each in rows_of(log.message_hash)]
-        copy = np.array(copies, np.int64)
-        copy[own] = -1
-        sources = np.append(wire.source, -1)[copy]
-        since_ms: dict[str, int] = {}
-        for each in self._part.of(MISSING):
-            for message_id in each.message_ids:
-                since_ms.setdefault(message_id, each.at_ms)
-        ids = self._ids(log.message_id)
-        missed = map(since_ms.get, ids.to_pylist()) if since_ms else [None] * self._entries
+    def _origins(self) -> dict[str, Any]:
+        """Sources of the log's messages, and since when other messages had waited for them."""
+        part, log, wire, repairs = self._part, self._part.log, self._part.wire, self._part.repairs
+        taken = np.flatnonzero(part.came_as(TAKEN))
+        copies = rows_of(wire.message_hash[taken])
+        source_of = dict(zip(copies, wire.source[taken].tolist(), strict=True))
+        sources = [source_of.get(each, -1) for each in rows_of(log.message_hash)]
+        missing = np.flatnonzero(part.is_repair(MISSING))[::-1]  # so that the first one counts
+        codes, at_ms = repairs.message_id[missing], repairs.at_ms[missing]
+        since_ms = dict(zip(codes.tolist(), at_ms.tolist(), strict=True))
         return {
-            "line": log.line,
-            "at_ms": log.at_ms,
-            "message_id": ids,
-            "sender_id": self._few(log.sender, self._texts),
-            "lamport_timestamp": log.lamport_timestamp,
-            "position": log.position,
-            "evicted": log.evicted,
-            "is_own": own,
-            "content_sha256": _digests(log.content_sha256),
-            "message_hash": _digests(log.message_hash, own),
-            "source": self._few(sources, list(self._part.words), sources < 0),
-            "missing_since_ms": pa.array(list(missed), pa.int64()),
+            "source": np.where(log.is_own, -1, np.array(sources, np.int64)),
+            "missing_since_ms": pa.array(map(since_ms.get, log.message_id.tolist()), pa.int64()),
         }
 
-    def _wire(self) -> dict[str, Any]:
-        wire, messages, log = self._part.wire, self._part.messages, self._part.log
-        numbers = self._numbers[messages.message_id]
-        words = list(self._part.words)
-        is_hash = _same(wire.message_hash, log.message_hash, numbers)
-        is_content = _same(messages.content_sha256, log.content_sha256, numbers)
+    def _contents(self) -> dict[str, Any]:
+        """The columns of wire messages, with lists of references."""
+        messages = self._part.messages
         ends = np.append(0, np.cumsum(messages.reference_counts)).astype(np.int32)
-        references = self._numbers[messages.references].astype(np.int32)
-        return {
-            "line": wire.line,
-            "at_ms": wire.at_ms,
-            "is_in": wire.is_in,
-            "source": self._few(wire.source, words),
-            "outcome": self._few(wire.outcome, words, wire.outcome < 0),
-            "timestamp_ns": pa.array(wire.timestamp_ns, mask=wire.timestamp_ns == NOT_GIVEN),
-            "message_hash": _digests(wire.message_hash, is_hash),
-            "message": numbers.astype(np.int32),
-            "sender_id": self._few(messages.sender, self._texts),
-            "lamport_timestamp": _or_null(messages.lamport_timestamp),
-            "content_sha256": _digests(messages.content_sha256, is_content),
-            "total_bytes": messages.total_bytes,
-            "references": pa.ListArray.from_arrays(pa.array(ends), pa.array(references)),
-        }
-
-    def _received(self) -> dict[str, Any]:
-        received = self._part.received
-        numbers = self._numbers[received.message_id]
-        is_content = _same(received.content_sha256, self._part.log.content_sha256, numbers)
-        return {
-            "line": received.line,
-            "message": numbers.astype(np.int32),
-            "sender_id": self._few(received.sender, self._texts),
-            "lamport_timestamp": received.lamport_timestamp,
-            "content_sha256": _digests(received.content_sha256, is_content),
-        }
-
-    def _acknowledgements(self) -> dict[str, Any]:
-        emitted = self._part.emitted
-        return {
-            "line": emitted.line,
-            "at_ms": emitted.at_ms,
-            "message_id": self._ids(emitted.message_id),
-            "source": self._few(emitted.source, list(self._part.words)),
-            "acknowledged_by": self._few(emitted.acknowledged_by, self._texts),
-        }
-
-    def _repairs(self) -> dict[str, Any]:
-        rows = [
-            (each, message_id) for each in self._part.repairs for message_id in each.message_ids
-        ]
-        events = pa.array([each.event for each, _ in rows], pa.string())
-        return {
-            "line": np.array([each.line for each, _ in rows], np.int64),
-            "at_ms": np.array([each.at_ms for each, _ in rows], np.int64),
-            "event": events.cast(NAME),
-            "message_id": pa.array([message_id for _, message_id in rows], pa.string()),
-        }
-
-    def _names(self) -> dict[str, Any]:
-        numbers = self._numbers[self._named].astype(np.int32)
-        return {"number": numbers, "id": self._ids(self._named)}
+        numbers = self._numbers[messages.references].astype(np.int32)
+        references = pa.ListArray.from_arrays(pa.array(ends), pa.array(numbers))
+        return {**messages._asdict(), "references": references}
 
     def _hints(self) -> dict[str, Any]:
         """Hints without those that this part shows to be right."""
@@ -198,113 +152,90 @@ class _Numbered:
         }
 
 
-def hour_columns(hours: Mapping[int, Hour]) -> dict[str, Any]:
-    """Return the columns of a table with a log's hours."""
-    every = sorted(hours.items())
+def hour_table(participant_id: str, hours: Mapping[int, Hour]) -> pa.Table:
+    """Return the hours of a log as a table."""
+    schema = SCHEMAS["log_hour"]
+    rows = [(participant_id, *row) for row in hour_rows(hours)]
+    return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in rows], schema)
+
+
+def hour_rows(hours: Mapping[int, Hour]) -> list[HourRow]:
+    """Return the hours of a log as rows, in order."""
+    return [
+        (hour_ms, hour.entries, f"{hour.total:032x}", hour.first_ms, hour.last_ms)
+        for hour_ms, hour in sorted(hours.items())
+    ]
+
+
+def hours_in(rows: Iterable[HourRow]) -> dict[int, Hour]:
+    """Return the hours of a log from their rows."""
     return {
-        "hour_ms": np.array([begin_ms for begin_ms, _ in every], np.int64),
-        "deliveries": np.array([hour.entries for _, hour in every], np.int64),
-        "digest": pa.array([f"{hour.total:032x}" for _, hour in every], pa.string()),
-        "first_ms": np.array([hour.first_ms for _, hour in every], np.int64),
-        "last_ms": np.array([hour.last_ms for _, hour in every], np.int64),
+        hour_ms: Hour(entries, int(total, 16), *span) for hour_ms, entries, total, *span in rows
     }
 
 
 def part_from(row: dict[str, Any], tables: Tables, ids: Ids, words: Ids) -> Gathered:
     """Return the columns of a part, from its row of `part` and its tables. Ids and words are
     replaced by the numbers in `ids` and `words`."""
-    delivery, wire, received = tables["delivery"], tables["wire"], tables["received"]
-    texts = delivery["message_id"].to_pylist() + tables["name"]["id"].to_pylist()
-    codes = ids.codes(texts)
-    log = _log(delivery, codes, ids)
-    numbers = _whole(wire["message"])
-    messages = Messages(
-        sender=coded(wire["sender_id"], ids),
-        message_id=codes[numbers],
-        lamport_timestamp=_whole(wire["lamport_timestamp"], -1),
-        content_sha256=_filled(wire["content_sha256"], log.content_sha256, numbers),
-        total_bytes=_whole(wire["total_bytes"]),
-        reference_counts=_whole(pc.list_value_length(wire["references"])),
-        references=codes[_whole(pc.list_flatten(wire["references"]))],
-        hints=list(
-            zip(
-                codes[_whole(tables["hint"]["message"])].tolist(),
-                tables["hint"]["retrieval_hint"].to_pylist(),
-                strict=True,
-            )
-        ),
-    )
-    of_received = _whole(received["message"])
-    emitted = tables["acknowledgement"]
-    return Gathered(
-        path=row["path"],
-        opened=row["opened"].encode(),
-        lines=row["lines"],
-        times=Times(*(row[name] for name in Times._fields)),
-        log=log,
-        wire=Wire(
-            line=_whole(wire["line"]) - 1,
-            at_ms=_whole(wire["at_ms"]),
-            is_in=wire["is_in"].to_numpy(),
-            source=coded(wire["source"], words),
-            outcome=coded(wire["outcome"], words),
-            timestamp_ns=_whole(wire["timestamp_ns"], NOT_GIVEN),
-            message_hash=_filled(wire["message_hash"], log.message_hash, numbers),
-        ),
-        messages=messages,
-        received=Received(
-            line=_whole(received["line"]) - 1,
-            message_id=codes[of_received],
-            sender=coded(received["sender_id"], ids),
-            lamport_timestamp=_whole(received["lamport_timestamp"]),
-            content_sha256=_filled(received["content_sha256"], log.content_sha256, of_received),
-        ),
-        emitted=Emitted(
-            line=_whole(emitted["line"]) - 1,
-            at_ms=_whole(emitted["at_ms"]),
-            message_id=ids.codes(emitted["message_id"].to_pylist()),
-            source=coded(emitted["source"], words),
-            acknowledged_by=coded(emitted["acknowledged_by"], ids),
-        ),
-        repairs=_repair_events(tables["repair"]),
-        hours=hours_in(tables["log_hour"]),
-        ids=ids,
-        words=words,
-    )
+    return _Stored(tables, ids, words).part(row)
 
 
-def hours_in(table: pa.Table) -> dict[int, Hour]:
-    """Return the hours of a log, from the rows of one part."""
-    names = "hour_ms", "deliveries", "digest", "first_ms", "last_ms"
-    columns = (table[name].to_pylist() for name in names)
-    return {
-        begin_ms: Hour(entries, int(total, 16), *span)
-        for begin_ms, entries, total, *span in zip(*columns, strict=True)
-    }
+class _Stored:
+    """Tables of a part."""
 
+    def __init__(self, tables: Tables, ids: Ids, words: Ids) -> None:
+        self._tables, self._ids, self._words = tables, ids, words
+        self._log = self._columns(Log, "delivery")
+        names = ids.codes(tables["name"]["id"].to_pylist())
+        self._codes = np.append(self._log.message_id, names)
+        """Ids by the numbers that stand for them in tables."""
 
-def _log(delivery: pa.Table, codes: Whole, ids: Ids) -> Log:
-    own, mine = delivery["is_own"].to_numpy(), codes[: delivery.num_rows]
-    return Log(
-        line=_whole(delivery["line"]) - 1,
-        at_ms=_whole(delivery["at_ms"]),
-        message_id=mine,
-        sender=coded(delivery["sender_id"], ids),
-        lamport_timestamp=_whole(delivery["lamport_timestamp"]),
-        position=_whole(delivery["position"]),
-        evicted=_whole(delivery["evicted"]),
-        first_segment=np.where(own, mine, -1),
-        content_sha256=_bytes(delivery["content_sha256"])[0],
-        message_hash=_bytes(delivery["message_hash"])[0],
-    )
+    def part(self, row: dict[str, Any]) -> Gathered:
+        hint, references = self._tables["hint"], self._tables["wire"]["references"]
+        hinted = self._codes[_whole(hint["message"])].tolist()
+        messages = self._columns(
+            Messages,
+            "wire",
+            reference_counts=_whole(pc.list_value_length(references)),
+            references=self._codes[_whole(pc.list_flatten(references))],
+            hints=list(zip(hinted, hint["retrieval_hint"].to_pylist(), strict=True)),
+        )
+        hours = (self._tables["log_hour"][name].to_pylist() for name in SCHEMAS["log_hour"].names)
+        return Gathered(
+            path=row["path"],
+            opened=row["opened"].encode(),
+            lines=row["lines"],
+            times=Times(*(row[name] for name in Times._fields)),
+            log=self._log,
+            wire=self._columns(Wire, "wire"),
+            messages=messages,
+            received=self._columns(Received, "received"),
+            emitted=self._columns(Emitted, "acknowledgement"),
+            repairs=self._columns(Repairs, "repair"),
+            hours=hours_in(row[1:] for row in zip(*hours, strict=True)),
+            ids=self._ids,
+            words=self._words,
+        )
 
+    def _columns(self, columns: type[Columns], kind: str, **given: Any) -> Columns:
+        names = [name for name in columns._fields if name not in given]
+        return columns(**{name: self._array(self._tables[kind], name) for name in names}, **given)
 
-def _repair_events(table: pa.Table) -> list[RepairEvent]:
-    columns = (table[name].to_pylist() for name in ("line", "at_ms", "event", "message_id"))
-    return [
-        RepairEvent(line - 1, at_ms, event, [row[3] for row in rows])
-        for (line, at_ms, event), rows in groupby(zip(*columns, strict=True), lambda row: row[:3])
-    ]
+    def _array(self, table: pa.Table, name: str) -> Array:
+        is_numbered = "message" in table.column_names
+        if name == "message_id" and is_numbered:
+            return self._codes[_whole(table["message"])]
+        column = table[name]
+        if name in DIGESTS:
+            rows, absent = _bytes(column)
+            if is_numbered:
+                rows[absent] = getattr(self._log, name)[_whole(table["message"])[absent]]
+            return rows
+        if name in FLAGS:
+            return column.to_numpy()
+        if name in IDS | WORDS:
+            return coded(column, self._words if name in WORDS else self._ids)
+        return _whole(column) - 1 if name == "line" else _whole(column, -1)
 
 
 def _digests(rows: Array, absent: Array | None = None) -> pa.Array:
@@ -327,23 +258,12 @@ def _bytes(column: pa.ChunkedArray) -> tuple[Array, Array]:
     return rows, absent
 
 
-def _filled(column: pa.ChunkedArray, entries: Array, numbers: Whole) -> Array:
-    """Rows of 32 bytes; those of the log entry where null."""
-    rows, absent = _bytes(column)
-    rows[absent] = entries[numbers[absent]]
-    return rows
-
-
 def _same(rows: Array, entries: Array, numbers: Whole) -> Array:
     """True where a row is that of its log entry."""
     found = np.zeros(len(rows), bool)
     at = np.flatnonzero(numbers < len(entries))
     found[at] = (rows[at] == entries[numbers[at]]).all(axis=1)
     return found
-
-
-def _or_null(values: Whole) -> pa.Array:
-    return pa.array(values, mask=values < 0)
 
 
 def _whole(column: pa.ChunkedArray, missing: int = 0) -> Whole:
