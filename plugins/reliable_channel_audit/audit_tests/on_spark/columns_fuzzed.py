@@ -58,11 +58,11 @@ def by_columns(participant: Participant) -> Table | None:
     try:
         known = Known()
         parts = [gathered_part(Path(path), known) for path in participant.paths]
-        found = facts_of_parts(participant, *joined(participant, parts))
+        few = facts_of_parts(participant, *joined(participant, parts))
     except (NeedsRowReader, *DAMAGE):
         return None
     facts: Table = defaultdict(list)
-    for fact in found.few:
+    for fact in few:
         facts[type(fact).__name__].append(fact._asdict())
     return {kind: rows for kind, rows in facts.items() if rows}
 

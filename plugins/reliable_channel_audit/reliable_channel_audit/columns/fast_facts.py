@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -27,19 +27,13 @@ MAX_LATE: Final = 500
 """Maximum number of log entries that are counted one by one for a late message."""
 NEVER: Final = np.iinfo(np.int64).max
 Whose = tuple[str, str, int]
-
-
-class FastFacts(NamedTuple):
-    """Facts from a participant's journal that are few in number."""
-
-    whose: Whose
-    few: list[Fact]
+"""Channel, participant and number of the log that facts belong to."""
 
 
 def facts_of_parts(
     participant: Participant, opened: Noted, life: Gathered, *, settle_ms: int | None = None
-) -> FastFacts:
-    """Return the facts that judges of rows would return for a journal without broken promises.
+) -> list[Fact]:
+    """Return the few facts that judges of rows would return for a journal without broken promises.
 
     Raises:
         NeedsRowReader: they might find something, or the journals are not fully understood here.
@@ -49,7 +43,7 @@ def facts_of_parts(
     replay.add(opened, None)
     if replay.oddity:
         raise NeedsRowReader(replay.oddity)
-    return FastFacts(whose, _FastReader(life, replay, whose).few())
+    return _FastReader(life, replay, whose).few()
 
 
 class _FastReader:
@@ -183,17 +177,12 @@ class _FastReader:
 
     def _check_own(self, own: Whole) -> int:
         """Own messages refer to what was in the log before them; returns references."""
-        log, wire, messages = self._life.log, self._life.wire, self._life.messages
         references, of = self._references(own)
-        before, entry = self._log_at[references], self._log_at[messages.message_id[own]][of]
+        entry = self._log_at[self._life.messages.message_id[own]][of]
+        before = self._log_at[references]
         if (before < 0).any() or (before >= entry).any():
             raise NeedsRowReader(
                 "an own message refers to a message without an earlier entry in the log"
-            )
-        if (log.line[before] >= wire.line[own][of]).any():
-            raise NeedsRowReader(
-                "an own message refers to a message that entered the log after the own message "
-                "was sent"
             )
         return len(references)
 
@@ -232,12 +221,12 @@ class _FastReader:
             raise NeedsRowReader("a message was acknowledged before the message entered the log")
         others = np.flatnonzero(self._is_others)
         references, of = self._references(others)
-        wire = self._life.wire
-        referred_at = np.full(len(self._names), NEVER)
-        referred_at[references[::-1]] = wire.line[others][of][::-1]
-        referred_ms = np.full(len(self._names), NEVER)
-        referred_ms[references[::-1]] = wire.at_ms[others][of][::-1]
-        own = ~self._is_other
+        wire, own = self._life.wire, log.is_own
+        first = np.full(len(self._names), -1)
+        first[references[::-1]] = others[of][::-1]
+        referred_at = np.append(wire.line, NEVER)[first]
+        referred_ms = np.append(wire.at_ms, NEVER)[first]
+        prover = np.append(self._life.messages.sender_id, -1)[first]
         since = referred_at[log.message_id[own]]
         if (since < log.line[own]).any():
             raise NeedsRowReader(
@@ -245,10 +234,6 @@ class _FastReader:
             )
         if not own[entry].all():
             raise NeedsRowReader("an acknowledged message is not an own message")
-        if (np.bincount(emitted.message_id, minlength=1) > 1).any():
-            raise NeedsRowReader("an own message was acknowledged twice")
-        prover = np.full(len(self._names), -1)
-        prover[references[::-1]] = self._life.messages.sender_id[others][of][::-1]
         is_known = prover[emitted.message_id] >= 0
         if (prover[emitted.message_id] != emitted.acknowledged_by)[is_known].any():
             raise NeedsRowReader(
@@ -288,8 +273,21 @@ class _FastReader:
         """Each entry landed behind all before it that belong before it, or `LogOrder` says that it
         did."""
         log = self._life.log
-        if not np.array_equal(log.position + log.evicted, _landing(self._ranks())):
-            self._in_order()
+        if np.array_equal(log.position + log.evicted, _landing(self._ranks())):
+            return
+        order = LogOrder()
+        entries = map(
+            Landed,
+            log.lamport_timestamp.tolist(),
+            self._texts(log.message_id),
+            self._texts(log.sender_id),
+            rows_of(log.content_sha256),
+        )
+        steps = (log.position.tolist(), log.evicted.tolist(), log.at_ms.tolist())
+        for each in map(order.land, entries, *steps):
+            assert each is None
+        if order.beyond is not None or order != sorted(order):
+            raise NeedsRowReader("the entries of the log are out of order")
 
     def _ranks(self) -> Whole:
         """At which place of the log each entry belongs."""
@@ -305,24 +303,6 @@ class _FastReader:
         ranks = np.empty(len(order), np.int64)
         ranks[order] = np.arange(len(order))
         return ranks
-
-    def _in_order(self) -> LogOrder:
-        """The log as it ended, in order."""
-        log = self._life.log
-        order = LogOrder()
-        entries = map(
-            Landed,
-            log.lamport_timestamp.tolist(),
-            self._texts(log.message_id),
-            self._texts(log.sender_id),
-            rows_of(log.content_sha256),
-        )
-        steps = (log.position.tolist(), log.evicted.tolist(), log.at_ms.tolist())
-        for each in map(order.land, entries, *steps):
-            assert each is None
-        if order.beyond is not None or order != sorted(order):
-            raise NeedsRowReader("the entries of the log are out of order")
-        return order
 
     def _texts(self, codes: Whole) -> Iterator[str]:
         return map(self._names.__getitem__, codes.tolist())

@@ -13,12 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..columns.arrays import Array, Whole
+from ..columns.fast_facts import Whose
 from ..facts import Acknowledgement, Delivery, Dispatch, Outcome
 from ..findings import Orphan
 from ..log_order import HOUR_MS, Hour
 from ..promises import Compared, Context, compare_messages, disordered, invented, unequal_logs
 from ..replay import Life
-from .participants import Known, Whose
+from .participants import Known
 
 MEANING: Final = ("message_id", "sender_id", "lamport_timestamp", "content_sha256")
 """Columns that are equal in all logs that contain a message."""

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
 from urllib.parse import unquote
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.transaction import AddAction
 
 from . import layout
 from .views import partitions_of, plain_schema
-
-_TYPES: Final = {"channel": pa.string(), "day": pa.date32()}
 
 
 def write_delta_logs(directory: Path) -> None:
@@ -27,8 +23,7 @@ def write_delta_logs(directory: Path) -> None:
         folder = directory / f"kind={kind}"
         if not folder.exists():
             continue
-        names = partitions_of(kind)
-        schema = pa.schema([*plain_schema(kind), *(pa.field(name, _TYPES[name]) for name in names)])
+        schema, names = plain_schema(kind), [each.name for each in partitions_of(kind)]
         table = DeltaTable.create(folder, schema, mode="ignore", partition_by=names)
         here = {str(path.relative_to(folder)): path for path in folder.glob("*=*/**/*.parquet")}
         known = {*map(unquote, table.get_add_actions()["path"].to_pylist())}

@@ -17,7 +17,6 @@ from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from ..columns.gathered import (
@@ -169,12 +168,10 @@ def by_day(table: pa.Table, first_ms: int) -> Iterator[tuple[str, pa.Table]]:
 def write(path: Path, table: pa.Table) -> None:
     """Write a table to a file completely or not at all. An unfinished file has another name."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    names = [field.name for field in table.schema if field.type == NAME]
     steady = {name: "DELTA_BINARY_PACKED" for name in _STEADY if name in table.column_names}
-    digests = {field.name for field in table.schema if field.type == DIGEST}
     # Hashes do not become smaller, and a codec for each column of a small table costs more time
     # than all else.
-    plain = set(table.column_names) if table.num_rows < MIN_PACKED else digests
+    plain = set(table.column_names) if table.num_rows < MIN_PACKED else DIGESTS
     compression = {name: "none" if name in plain else "zstd" for name in table.column_names}
     unfinished = path.with_name(f".{path.name}.tmp")
     with pa.OSFile(str(unfinished), "wb") as file:
@@ -182,7 +179,7 @@ def write(path: Path, table: pa.Table) -> None:
             table,
             file,
             compression=compression,
-            use_dictionary=names,
+            use_dictionary=_names_of(table.schema),
             column_encoding=steady,
             write_statistics=[name for name in ("at_ms", "lamport_timestamp") if name in steady],
             store_schema=False,
@@ -207,10 +204,11 @@ def read(
             found = pq.ParquetFile(file, read_dictionary=names)
             if within is not None and not _is_within(found.metadata, within):
                 continue
-            tables.append(found.read(columns=wanted.names, use_threads=False))
+            table = found.read(columns=wanted.names, use_threads=False)
+            tables.append(table.select(wanted.names).cast(wanted))
     if not tables:
         return wanted.empty_table()
-    table = pa.concat_tables(_plain(each, wanted) for each in tables).unify_dictionaries()
+    table = pa.concat_tables(tables).unify_dictionaries()
     is_split = len(tables) > 1 and "line" in wanted.names
     return table.sort_by("line") if is_split else table
 
@@ -224,15 +222,6 @@ def _is_within(metadata: pq.FileMetaData, within: tuple[int, int]) -> bool:
         if not is_known or (found.min <= within[1] and within[0] <= found.max):
             return True
     return False
-
-
-def _plain(table: pa.Table, wanted: pa.Schema) -> pa.Table:
-    """Columns with the types of their kind."""
-    arrays = [
-        each if each.type == field.type else pc.cast(each, field.type)
-        for each, field in zip(table.select(wanted.names).columns, wanted, strict=True)
-    ]
-    return pa.Table.from_arrays(arrays, schema=wanted)
 
 
 def _names_of(schema: pa.Schema) -> list[str]:

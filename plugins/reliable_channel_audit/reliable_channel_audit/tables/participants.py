@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..columns.arrays import NeedsRowReader, rows_of
-from ..columns.fast_facts import facts_of_parts
+from ..columns.fast_facts import Whose, facts_of_parts
 from ..columns.gathered import Gathered, joined
 from ..columns.known import Known as Copies
 from ..columns.reading import gathered_part
@@ -27,8 +27,6 @@ from . import layout
 from .ingest import Row, paths_of, tables_in
 from .stored_part import part_from, tables_of
 
-Whose = tuple[str, str, int]
-"""Channel, participant and number of the log that facts belong to."""
 NEVER: Final = "never"
 """Source of an acknowledgement that was never emitted."""
 
@@ -167,12 +165,13 @@ def _by_columns(
             parts.append(gathered_part(Path(path), copies))
             live.append(tables_of(parts[-1], participant.participant_id))
     opened, life = joined(participant, parts)
-    found = facts_of_parts(participant, opened, life, settle_ms=settle_ms)
+    few = facts_of_parts(participant, opened, life, settle_ms=settle_ms)
     is_out = ~life.wire.is_in
     kinds = map(list(life.words).__getitem__, life.wire.source[is_out].tolist())
     sent = _sent(zip(rows_of(life.wire.message_hash[is_out]), kinds, strict=True))
     told = acknowledged(participant, _waits(life))
-    return Known(participant, found.few, {found.whose: life.hours}, sent, told, list(rows), live)
+    whose = participant.channel_id, participant.participant_id, 0
+    return Known(participant, few, {whose: life.hours}, sent, told, list(rows), live)
 
 
 def _by_rows(participant: Participant, settle_ms: int | None) -> Known:

@@ -11,10 +11,11 @@ import msgspec
 import numpy as np
 
 from ..columns.arrays import Array
+from ..columns.fast_facts import Whose
 from ..facts import Fact
 from ..journals import Participant
 from .ingest import Row
-from .participants import Acknowledged, Known, Many, Whose
+from .participants import Acknowledged, Known, Many
 from .stored_part import HourRow, hour_rows, hours_in
 
 T = TypeVar("T")

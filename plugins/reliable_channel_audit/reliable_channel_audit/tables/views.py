@@ -79,10 +79,7 @@ def create_views(connection: Sql, directory: Path) -> None:
     quoted = str(directory).replace("'", "''")
     for kind, table in TABLES.items():
         if any(directory.glob(f"kind={kind}/*=*/**/*.parquet")):
-            types = {
-                each: "varchar" if each == "channel" else "date" for each in partitions_of(kind)
-            }
-            hive = ", ".join(f"'{name}': {of}" for name, of in types.items())
+            hive = ", ".join(f"'{each.name}': {_SQL[each.type]}" for each in partitions_of(kind))
             found = f"""select * exclude (kind) from read_parquet(
                 '{quoted}/kind={kind}/*=*/**/*.parquet', hive_partitioning = true,
                 hive_types = {{{hive}}}
@@ -97,12 +94,9 @@ def create_views(connection: Sql, directory: Path) -> None:
 def spark_views(spark: SparkSession, directory: Path) -> None:
     """Create the tables and views of a directory of facts as temporary views in Spark."""
     from pyspark.sql.pandas.types import from_arrow_schema
-    from pyspark.sql.types import DateType, StringType
 
     for kind, table in TABLES.items():
         schema, folder = from_arrow_schema(plain_schema(kind)), directory / f"kind={kind}"
-        for name in partitions_of(kind):
-            schema = schema.add(name, StringType() if name == "channel" else DateType())
         reader = spark.read.schema(schema)
         is_there = folder.exists()
         rows = reader.parquet(str(folder)) if is_there else spark.createDataFrame([], schema)
@@ -111,23 +105,21 @@ def spark_views(spark: SparkSession, directory: Path) -> None:
         spark.sql(f"create or replace temporary view {name} as {text}")
 
 
-def partitions_of(kind: str) -> list[str]:
-    """The columns that are in the paths of a kind."""
-    return ["day"] if kind in layout.OF_RUNS else ["channel", "day"]
+def partitions_of(kind: str) -> list[pa.Field]:
+    """Return the columns that are in the paths of a kind."""
+    day = pa.field("day", pa.date32())
+    return [day] if kind in layout.OF_RUNS else [pa.field("channel", pa.string()), day]
 
 
 def plain_schema(kind: str) -> pa.Schema:
-    schema = layout.SCHEMAS[kind]
-    return pa.schema(
-        [pa.field(each.name, _PLAIN.get(each.type, each.type), each.nullable) for each in schema]
-    )
+    """Return all columns of a kind, in types that every database knows."""
+    columns = [each.with_type(_PLAIN.get(each.type, each.type)) for each in layout.SCHEMAS[kind]]
+    return pa.schema([*columns, *partitions_of(kind)])
 
 
 def _nothing(kind: str) -> str:
     """A table without rows."""
     columns = [f"cast(null as {_SQL[each.type]}) as {each.name}" for each in plain_schema(kind)]
-    types = {"channel": "varchar", "day": "date"}
-    columns += [f"cast(null as {types[name]}) as {name}" for name in partitions_of(kind)]
     return f"select {', '.join(columns)} where false"
 
 
@@ -138,6 +130,7 @@ _SQL: Final = {
     pa.int32(): "integer",
     pa.bool_(): "boolean",
     pa.binary(): "blob",
+    pa.date32(): "date",
     pa.list_(pa.int32()): "integer[]",
     pa.list_(pa.string()): "varchar[]",
 }
