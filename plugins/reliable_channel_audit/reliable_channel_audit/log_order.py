@@ -96,7 +96,7 @@ class LogOrder(list[Landed]):
     def digest(self) -> str:
         """Return the hex digest of all entries, and of their order if it is not `Landed.key`'s."""
         if self.disordered is None:
-            return digest_of(hours_of(self, repeat(0)))
+            return digest_of(hours_of(zip(self, repeat(0), strict=False)))
         return sha256(b"".join(map(entry_digest, self))).hexdigest()
 
 
@@ -120,11 +120,11 @@ class Hour(NamedTuple):
         )
 
 
-def hours_of(entries: Iterable[Entry], at_ms: Iterable[int]) -> dict[int, Hour]:
-    """Return summaries of log entries, by the beginning of the hour (ms)."""
+def hours_of(entries: Iterable[tuple[Entry, int]]) -> dict[int, Hour]:
+    """Return summaries of log entries and their times, by the beginning of the hour (ms)."""
     times: defaultdict[int, list[int]] = defaultdict(list)
     totals: defaultdict[int, int] = defaultdict(int)
-    for entry, entered_ms in zip(entries, at_ms, strict=False):
+    for entry, entered_ms in entries:
         hour_ms = entry[0] - entry[0] % HOUR_MS
         times[hour_ms].append(entered_ms)
         totals[hour_ms] += int.from_bytes(entry_digest(entry)[:_SUM_BYTES])

@@ -91,7 +91,8 @@ def rows(found: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
 
 def test_acknowledgement_latency() -> None:
     participant = Participant("general", "alice", (), 0)
-    waits = {"causal_history": [300, 100], "bloom_filter": [40], NEVER: [0]}
+    by_history = "causal_history"
+    waits = [(by_history, 300), (by_history, 100), ("bloom_filter", 40), (NEVER, 0)]
     told = judged_facts()._replace(acknowledged=acknowledged(participant, waits))
     assert rows(acknowledgement_latency(told)) == [
         ("general", "alice", "bloom_filter", 1, 40, 40, 40, 40),

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, groupby, repeat
 from operator import itemgetter
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -175,27 +176,20 @@ def _by_columns(
 
 
 def _by_rows(participant: Participant, settle_ms: int | None) -> Known:
-    many = Many([], [], [])
-    few: list[Fact] = []
-    lives: defaultdict[Whose, list[Delivery]] = defaultdict(list)
+    facts: defaultdict[type, list[Any]] = defaultdict(list)
     for fact in facts_of(participant, settle_ms=settle_ms):
-        match fact:
-            case Delivery():
-                many.deliveries.append(fact)
-                lives[fact[:3]].append(fact)
-            case Acknowledgement():
-                many.acknowledgements.append(fact)
-            case Dispatch():
-                many.dispatches.append(fact)
-            case _:
-                few.append(fact)
-    hours = {whose: _hours_of(entries) for whose, entries in lives.items()}
+        facts[type(fact)].append(fact)
+    many = Many(*(facts.pop(kind, []) for kind in (Delivery, Acknowledgement, Dispatch)))
+    few = [*chain.from_iterable(facts.values())]
+    lives = groupby(many.deliveries, lambda each: each[:3])
+    hours = {whose: _hours_of(entries) for whose, entries in lives}
     sent = _sent((each.message_hash, each.kind) for each in many.dispatches)
-    waits: defaultdict[str, list[int]] = defaultdict(list)
-    for each in many.acknowledgements:
-        is_told = each.acknowledged_ms is not None
-        took_ms = (each.acknowledged_ms or 0) - each.accepted_ms
-        waits[each.source or NEVER if is_told else NEVER].append(took_ms)
+    waits = (
+        (NEVER, 0)
+        if each.acknowledged_ms is None or not each.source
+        else (each.source, each.acknowledged_ms - each.accepted_ms)
+        for each in many.acknowledgements
+    )
     told = acknowledged(participant, waits)
     return Known(participant, few, hours, sent, told, [], by_rows=many)
 
@@ -205,30 +199,27 @@ def _sent(copies: Iterable[tuple[bytes, str]]) -> dict[bytes, str]:
     return dict(sorted(copies, key=itemgetter(1), reverse=True))
 
 
-def _waits(life: Gathered) -> dict[str, Sequence[int]]:
-    """How long own messages waited for their acknowledgement, by its source."""
+def _waits(life: Gathered) -> Iterator[tuple[str, int]]:
+    """For each own message the source of its acknowledgement, and how long the message waited."""
     log, emitted, words = life.log, life.emitted, list(life.words)
     accepted_ms = np.zeros(len(life.ids), np.int64)
     accepted_ms[log.message_id[log.is_own]] = log.at_ms[log.is_own]
     took_ms = emitted.at_ms - accepted_ms[emitted.message_id]
-    waits: dict[str, Sequence[int]] = {
-        words[source]: took_ms[emitted.source == source].tolist()
-        for source in np.unique(emitted.source).tolist()
-    }
-    return {**waits, NEVER: [0] * (int(log.is_own.sum()) - len(took_ms))}
+    sources = map(words.__getitem__, emitted.source.tolist())
+    yield from zip(sources, took_ms.tolist(), strict=True)
+    yield from repeat((NEVER, 0), int(log.is_own.sum()) - len(took_ms))
 
 
-def acknowledged(
-    participant: Participant, waits: Mapping[str, Sequence[int]]
-) -> list[Acknowledged]:
+def acknowledged(participant: Participant, waits: Iterable[tuple[str, int]]) -> list[Acknowledged]:
     """Return the acknowledgement times of a participant, including unacknowledged messages."""
+    by_source: defaultdict[str, list[int]] = defaultdict(list)
+    for source, took_ms in waits:
+        by_source[source].append(took_ms)
     whose = participant.channel_id, participant.participant_id
-    rows = []
-    for source, every in sorted(waits.items()):
-        known = sorted(every) if source != NEVER else []
-        if every:
-            rows.append(Acknowledged(*whose, source, len(every), *levels(known)))
-    return rows
+    return [
+        Acknowledged(*whose, source, len(every), *levels([] if source == NEVER else sorted(every)))
+        for source, every in sorted(by_source.items())
+    ]
 
 
 def _table_of(deliveries: Sequence[Delivery], columns: Sequence[str]) -> pa.Table:
@@ -237,9 +228,8 @@ def _table_of(deliveries: Sequence[Delivery], columns: Sequence[str]) -> pa.Tabl
     return pa.Table.from_pylist(rows, schema)
 
 
-def _hours_of(deliveries: Sequence[Delivery]) -> dict[int, Hour]:
-    entries = (
-        (each.lamport_timestamp, each.message_id, each.sender_id, each.content_sha256)
+def _hours_of(deliveries: Iterable[Delivery]) -> dict[int, Hour]:
+    return hours_of(
+        ((each.lamport_timestamp, each.message_id, each.sender_id, each.content_sha256), each.at_ms)
         for each in deliveries
     )
-    return hours_of(entries, [each.at_ms for each in deliveries])

@@ -63,7 +63,10 @@ def _rows(line: Line) -> Iterable[Row]:
 
 
 def _hours(participant_id: str, rows: Sequence[Row]) -> pa.Table:
-    known = [row for row in rows if row["lamport_timestamp"] is not None]
     names = "lamport_timestamp", "message_id", "sender_id"
-    entries = [(*(row[name] for name in names), row["content_sha256"] or b"") for row in known]
-    return hour_table(participant_id, hours_of(entries, [row["at_ms"] for row in known]))
+    entries = (
+        ((*(row[name] for name in names), row["content_sha256"] or b""), row["at_ms"])
+        for row in rows
+        if row["lamport_timestamp"] is not None
+    )
+    return hour_table(participant_id, hours_of(entries))
