@@ -20,10 +20,14 @@ from ..log_order import HOUR_MS, Hour
 from ..promises import Compared, Context, compare_messages, disordered, invented, unequal_logs
 from ..replay import Life
 from .participants import Known
+from .views import plain_schema
 
 MEANING: Final = ("message_id", "sender_id", "lamport_timestamp", "content_sha256")
 """Columns that are equal in all logs that contain a message."""
 COLUMNS: Final = (*MEANING, "at_ms", "is_own", "message_hash", "source")
+_SCHEMA: Final = pa.schema(
+    [*(plain_schema("delivery").field(name) for name in COLUMNS), pa.field("life", pa.int64())]
+)
 
 
 class Difference(NamedTuple):
@@ -121,7 +125,7 @@ class ChannelLogs:
         """What logs have of these hours; `life` is a number."""
         chosen = pa.array(sorted(hours), pa.int64())
         numbers = {whose: number for number, whose in enumerate(self._lives)}
-        tables = [_NONE]
+        tables = [_SCHEMA.empty_table()]
         for each in self._known if hours else ():
             if not any(self._hours[whose].keys() & hours for whose in each.hours):
                 continue
@@ -132,7 +136,7 @@ class ChannelLogs:
             else:
                 (whose,) = each.hours
                 life = pa.repeat(numbers[whose], table.num_rows)
-            table = table.append_column("life", life).cast(_NONE.schema)
+            table = table.append_column("life", life).cast(_SCHEMA)
             stamps = table["lamport_timestamp"].to_numpy()
             begins = pa.array(stamps - stamps % HOUR_MS)
             tables.append(table.filter(pc.is_in(begins, chosen)))
@@ -161,33 +165,33 @@ class ChannelLogs:
         return result
 
     def _facts(self, found: pa.Table, about: Collection[str]) -> Iterator[Delivery]:
-        """The deliveries of some messages."""
-        for each in self._known:
-            if each.by_rows is not None:
-                yield from (one for one in each.by_rows.deliveries if one.message_id in about)
+        """The deliveries of some messages. A position counts the rows of the same log."""
+        by_rows = {
+            (*delivery[:3], delivery.message_id): delivery
+            for each in self._known
+            if each.by_rows is not None
+            for delivery in each.by_rows.deliveries
+            if delivery.message_id in about
+        }
         chosen = found.filter(pc.is_in(found["message_id"], pa.array(about, pa.string())))
-        yield from self._by_columns(chosen)
-
-    def _by_columns(self, found: pa.Table) -> Iterator[Delivery]:
-        """Of these rows the deliveries of participants that were judged by columns."""
-        rows = {whose for each in self._known if each.by_rows is not None for whose in each.hours}
-        lives = list(self._lives)
-        for row in found.to_pylist():
+        order = [(name, "ascending") for name in ("life", "lamport_timestamp", "message_id")]
+        lives, places = list(self._lives), Counter[Whose]()
+        for row in chosen.sort_by(order).to_pylist():
             whose: Whose = lives[row["life"]]
-            if whose not in rows:
-                yield Delivery(
-                    *whose,
-                    message_id=row["message_id"],
-                    sender_id=row["sender_id"],
-                    lamport_timestamp=row["lamport_timestamp"],
-                    content_sha256=row["content_sha256"],
-                    at_ms=row["at_ms"],
-                    first_segment_id=row["message_id"] if row["is_own"] else None,
-                    message_hash=row["message_hash"],
-                    source=None if row["is_own"] else row["source"] or "live",
-                    missing_since_ms=None,
-                    log_position=0,
-                )
+            yield by_rows.get((*whose, row["message_id"])) or Delivery(
+                *whose,
+                message_id=row["message_id"],
+                sender_id=row["sender_id"],
+                lamport_timestamp=row["lamport_timestamp"],
+                content_sha256=row["content_sha256"],
+                at_ms=row["at_ms"],
+                first_segment_id=row["message_id"] if row["is_own"] else None,
+                message_hash=row["message_hash"],
+                source=None if row["is_own"] else row["source"] or "live",
+                missing_since_ms=None,
+                log_position=places[whose],
+            )
+            places[whose] += 1
 
     def _acknowledgements(
         self, held: Sequence[Delivery], about: Collection[str]
@@ -221,14 +225,8 @@ class ChannelLogs:
 
     def _whole_logs(self) -> Iterator[Delivery]:
         """All deliveries, with their positions."""
-        for each in self._known:
-            yield from each.by_rows.deliveries if each.by_rows is not None else ()
         every = self._deliveries({at for hours in self._hours.values() for at in hours})
-        places: Counter[Whose] = Counter()
-        order = [("life", "ascending"), ("lamport_timestamp", "ascending")]
-        for entry in self._by_columns(every.sort_by([*order, ("message_id", "ascending")])):
-            yield entry._replace(log_position=places[entry[:3]])
-            places[entry[:3]] += 1
+        return self._facts(every, {*every["message_id"].to_pylist()})
 
     def _differences(
         self, held: Sequence[Delivery], spans: Mapping[int, Hour]
@@ -243,21 +241,6 @@ class ChannelLogs:
             for whose in self._there(hour_ms, spans[hour_ms]):
                 if whose not in having:
                     yield Difference(hour_ms, message_id, whose[1], len(having))
-
-
-_NONE: Final = pa.schema(
-    {
-        "message_id": pa.string(),
-        "sender_id": pa.string(),
-        "lamport_timestamp": pa.int64(),
-        "content_sha256": pa.binary(),
-        "at_ms": pa.int64(),
-        "is_own": pa.bool_(),
-        "message_hash": pa.binary(),
-        "source": pa.string(),
-        "life": pa.int64(),
-    }
-).empty_table()
 
 
 def _codes(column: pa.ChunkedArray) -> Whole:
