@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 
 from ..columns.arrays import NeedsRowReader
-from ..columns.gathered import Times
 from ..columns.known import MAX_KNOWN, Known
 from ..columns.reading import gathered_part
 from ..facts import uncollected
@@ -211,8 +210,8 @@ def add_part(participant: Participant, path: Path, directory: Path, known: Known
     """Read a closed journal file, and write its tables. `add_part` returns the row of the file in
     the table `part`."""
     status, sha256 = path.stat(), _sha256(path)
-    found = read_part(participant, path, known)
-    first_ms = found.times.first_ms
+    read, tables = read_part(participant, path, known)
+    first_ms = read["first_ms"]
     row: Row = {
         "channel_id": participant.channel_id,
         "participant_id": participant.participant_id,
@@ -221,13 +220,10 @@ def add_part(participant: Participant, path: Path, directory: Path, known: Known
         "file_bytes": status.st_size,
         "modified_ns": status.st_mtime_ns,
         "ingested_ms": time_ns() // _NS,
-        "lines": found.lines,
-        **found.times._asdict(),
-        "opened": found.opened.decode(errors="replace"),
-        "left_to_rows": found.left_to_rows,
+        **read,
     }
     days = {layout.day_of(first_ms)}
-    for kind, table in found.tables.items():
+    for kind, table in tables.items():
         for day, rows in layout.by_day(table, first_ms) if table.num_rows else ():
             folder = layout.partition(directory, kind, participant.channel_id, day)
             layout.write(folder / f"{sha256}.parquet", rows)
@@ -239,20 +235,12 @@ def add_part(participant: Participant, path: Path, directory: Path, known: Known
     return row
 
 
-class ReadPart(NamedTuple):
-    """Content of a journal file as columns or tables."""
+def read_part(participant: Participant, path: Path, known: Known) -> tuple[Row, Tables]:
+    """Return values of a journal file for the table `part`, and the other tables of the file.
 
-    lines: int
-    times: Times
-    opened: bytes
-    tables: Tables
-    left_to_rows: str | None
-    """Reason why the file cannot be read as columns. For a file that was read as columns,
-    `left_to_rows` is None."""
-
-
-def read_part(participant: Participant, path: Path, known: Known) -> ReadPart:
-    """Return the content of a journal file, as columns if possible, otherwise from rows."""
+    The file is read as columns if possible. Otherwise `left_to_rows` is the reason why not.
+    """
+    opened, left_to_rows = b"", None
     with uncollected():
         try:
             part = gathered_part(path, known)
@@ -260,10 +248,12 @@ def read_part(participant: Participant, path: Path, known: Known) -> ReadPart:
             if line.event != OPENED:
                 raise NeedsRowReader("the first line of the file does not begin a journal")
             tables = tables_of(part, participant.participant_id)
-            return ReadPart(part.lines, part.times, part.opened, tables, None)
+            lines, times, opened = part.lines, part.times, part.opened
         except (NeedsRowReader, *DAMAGE) as error:
             lines, times, tables = tables_by_rows(participant, path)
-            return ReadPart(lines, times, b"", tables, str(error))
+            left_to_rows = str(error)
+    values = {"lines": lines, **times._asdict(), "opened": opened.decode(errors="replace")}
+    return {**values, "left_to_rows": left_to_rows}, tables
 
 
 def paths_of(row: Row, directory: Path, kind: str) -> list[Path]:

@@ -95,7 +95,7 @@ def judge(
     run_id = uuid4().hex
     _keep_verdict(run_id, verdict, directory)
     for channel_id, each in every.items():
-        differing = ({"run_id": run_id, **one._asdict()} for one in each.differences)
+        differing = (one._asdict() for one in each.differences)
         _keep(run_id, "log_difference", channel_id, differing, directory)
     judged = [each.participant for each in known]
     told = [one for each in known for one in each.acknowledged]
@@ -147,7 +147,6 @@ def _keep_verdict(run_id: str, verdict: Verdict, directory: Path) -> None:
     judged_ms = time_ns() // _NS
     rows = (
         {
-            "run_id": run_id,
             "judged_ms": judged_ms,
             "audit": audit.value,
             "value": verdict.of(audit).value,
@@ -158,15 +157,15 @@ def _keep_verdict(run_id: str, verdict: Verdict, directory: Path) -> None:
         for audit in Audit
     )
     _keep(run_id, "verdict", None, rows, directory)
-    found = ({"run_id": run_id, **each._asdict()} for each in verdict.findings)
-    _keep(run_id, "finding", None, found, directory)
+    _keep(run_id, "finding", None, (each._asdict() for each in verdict.findings), directory)
 
 
 def _keep(
     run_id: str, kind: str, channel_id: str | None, rows: Iterable[Row], directory: Path
 ) -> None:
     """Write what a run has of a kind."""
-    table = pa.Table.from_pylist(list(rows), layout.SCHEMAS[kind])
+    every = [{"run_id": run_id, **row} for row in rows]
+    table = pa.Table.from_pylist(every, layout.SCHEMAS[kind])
     if table.num_rows:
         day = layout.day_of(time_ns() // _NS)
         folder = layout.partition(directory, kind, channel_id, day)
