@@ -22,9 +22,9 @@ from typing import Any, Final
 from reliable_channel.sds.dialects import SpecCodec
 from reliable_channel.sds.message import HistoryEntry, Message
 from reliable_channel_audit.columns.arrays import NeedsRowReader
+from reliable_channel_audit.columns.copies import Copies
 from reliable_channel_audit.columns.fast_facts import facts_of_parts
 from reliable_channel_audit.columns.gathered import joined
-from reliable_channel_audit.columns.known import Known
 from reliable_channel_audit.columns.reading import gathered_part
 from reliable_channel_audit.facts import Acknowledgement, Delivery, Dispatch, facts_of
 from reliable_channel_audit.journals import DAMAGE, Participant, group_of, journal_files
@@ -56,7 +56,7 @@ def by_rows(participant: Participant) -> Table:
 def by_columns(participant: Participant) -> Table | None:
     """None where they are left to the rows."""
     try:
-        known = Known()
+        known = Copies()
         parts = [gathered_part(Path(path), known) for path in participant.paths]
         few = facts_of_parts(participant, *joined(participant, parts))
     except (NeedsRowReader, *DAMAGE):

@@ -13,7 +13,7 @@ from reliable_channel_audit.journals import Participant
 from reliable_channel_audit.tables.arrivals import Arrivals
 from reliable_channel_audit.tables.ingest import ingest
 from reliable_channel_audit.tables.judging import Judged, judge
-from reliable_channel_audit.tables.participants import Known, Many
+from reliable_channel_audit.tables.participants import Facts, Many
 from reliable_channel_audit.verdict import Verdict
 
 F = TypeVar("F")
@@ -36,10 +36,10 @@ def delivery(participant_id: str, at_ms: int, **values: object) -> Delivery:
 
 def known(
     participant_id: str, *deliveries: Delivery, sent: dict[bytes, str] | None = None
-) -> Known:
+) -> Facts:
     """A participant that was judged by rows."""
     participant = Participant("general", participant_id, (), 0)
-    return Known(participant, [], {}, sent or {}, [], [], by_rows=Many([*deliveries], [], []))
+    return Facts(participant, [], {}, sent or {}, [], [], by_rows=Many([*deliveries], [], []))
 
 
 def judged_facts(

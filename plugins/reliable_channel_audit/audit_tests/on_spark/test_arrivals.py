@@ -25,7 +25,7 @@ from reliable_channel_audit.tables import layout
 from reliable_channel_audit.tables.arrivals import Arrivals, arrivals
 from reliable_channel_audit.tables.ingest import ingest, parts
 from reliable_channel_audit.tables.judging import judge
-from reliable_channel_audit.tables.participants import Known
+from reliable_channel_audit.tables.participants import Facts
 from reliable_channel_audit.tables.tally import Counts
 from reliable_channel_audit.tables.views import create_views
 from reliable_channel_audit.timeline import time_buckets
@@ -65,7 +65,7 @@ HERE = [
 """One message of alice, which came to others by every way, and back to her after a restart."""
 
 
-def counted(known: list[Known], offsets: dict[tuple[str, str], Offset] | None = None) -> Arrivals:
+def counted(known: list[Facts], offsets: dict[tuple[str, str], Offset] | None = None) -> Arrivals:
     context = Context([], offsets or {}, [], [], 0)
     return arrivals("general", context, known, Path("nowhere"))
 

@@ -18,6 +18,7 @@ from ..journals import MAX_LINE_BYTES, opened_file
 from ..lines import LOGGED, OPENED, WIRE_IN, WIRE_OUT, Json, ids_in, line_of
 from ..lines import Whole as Whole64
 from .arrays import DIGEST_BYTES, Array, NeedsRowReader, digests
+from .copies import Copies
 from .gathered import (
     DIGESTS,
     FLAGS,
@@ -36,7 +37,6 @@ from .gathered import (
     concatenated,
     times_of,
 )
-from .known import Known
 from .messages import decoded
 
 RECEIVED: Final = "message_received"
@@ -127,7 +127,7 @@ _frequent: Final = msgspec.json.Decoder(_WireIn | _WireOut | _Logged | _Received
 _rare: Final = msgspec.json.Decoder(_Rare).decode
 
 
-def gathered_part(path: Path, known: Known) -> Gathered:
+def gathered_part(path: Path, known: Copies) -> Gathered:
     """Return one file of a participant's journals. Ids and words become the numbers of `known`,
     and known copies of messages are not decoded.
 
@@ -146,7 +146,7 @@ def gathered_part(path: Path, known: Known) -> Gathered:
 class _Lines:
     """Collector of the lines of one file, in order."""
 
-    def __init__(self, known: Known, at_ms: int) -> None:
+    def __init__(self, known: Copies, at_ms: int) -> None:
         self._known = known
         self._at_ms = [at_ms]
         self._columns: dict[str, list[Any]] = {name: [] for name in TABLES if name != "messages"}
@@ -345,13 +345,13 @@ def hashed(texts: Sequence[str]) -> Array:
     return np.frombuffer(found, np.uint8).reshape(-1, DIGEST_BYTES)
 
 
-def _columns(kind: type[Columns], rows: Sequence[object], known: Known, **given: Array) -> Columns:
+def _columns(kind: type[Columns], rows: Sequence[object], known: Copies, **given: Array) -> Columns:
     """Columns of the values in rows, which have the names of the columns."""
     names = [name for name in kind._fields if name not in given]
     return kind(**{name: _column(name, rows, known) for name in names}, **given)
 
 
-def _column(name: str, rows: Sequence[object], known: Known) -> Array:
+def _column(name: str, rows: Sequence[object], known: Copies) -> Array:
     values: list[Any] = [*map(attrgetter(name), rows)]
     if name in IDS:
         return known.ids.codes(values)

@@ -23,7 +23,7 @@ from ..log_order import HOUR_MS
 from ..promises import Context
 from ..rates import Group
 from . import layout
-from .participants import Known
+from .participants import Facts
 from .remembered import keep, kept_in, path_of
 from .stored_part import coded
 from .tally import NO, Counts, Tally
@@ -98,7 +98,7 @@ _NOTHING: Final = _Kept(FORMAT, {}, [], NO, [], NO, [], b"", [[NO] * 3] * 4, 0)
 
 
 def arrivals(
-    channel_id: str, context: Context, known: Sequence[Known], directory: Path
+    channel_id: str, context: Context, known: Sequence[Facts], directory: Path
 ) -> Arrivals:
     """Count the deliveries of a channel. Times are corrected by the leads of clocks."""
     parts = {
@@ -141,7 +141,7 @@ class _Channel:
         self,
         kept: _Kept,
         context: Context,
-        known: Sequence[Known],
+        known: Sequence[Facts],
         directory: Path,
         kinds: Kinds,
     ) -> None:
@@ -164,7 +164,7 @@ class _Channel:
         self.is_outdated = kept.wide > self._wide or (now_ms != kept.accepted_ms)[is_own].any()
         """True if other participants accepted messages before those that were counted."""
 
-    def _add(self, batch: Sequence[tuple[Known, pa.Table]]) -> None:
+    def _add(self, batch: Sequence[tuple[Facts, pa.Table]]) -> None:
         texts = pa.chunked_array([table["message_id"].combine_chunks() for _, table in batch])
         found = pc.index_in(texts, value_set=self._ids)
         if found.null_count:
@@ -262,8 +262,8 @@ class _Channel:
 
 
 def _batches(
-    known: Iterable[Known], directory: Path, parts: Parts
-) -> Iterator[list[tuple[Known, pa.Table]]]:
+    known: Iterable[Facts], directory: Path, parts: Parts
+) -> Iterator[list[tuple[Facts, pa.Table]]]:
     """Yield the deliveries that are not in the given parts."""
     batch, rows = [], 0
     for each in known:
@@ -278,7 +278,7 @@ def _batches(
         yield batch
 
 
-def _kinds(known: Iterable[Known]) -> Kinds:
+def _kinds(known: Iterable[Facts]) -> Kinds:
     kinds: dict[bytes, str] = {}
     for each in known:
         for message_hash, kind in each.sent.items():
@@ -294,7 +294,7 @@ def _ways(hashes: pa.Array | pa.ChunkedArray, kinds: Kinds) -> Whole:
     return ways[pc.fill_null(places, -1).to_numpy()]
 
 
-def _came(each: Known, table: pa.Table, context: Context, people: Ids) -> pa.Table:
+def _came(each: Facts, table: pa.Table, context: Context, people: Ids) -> pa.Table:
     """The deliveries of a participant, with numbers for names."""
     whose = each.participant.channel_id, each.participant.participant_id
     at_ms, rows = table["at_ms"], table.num_rows

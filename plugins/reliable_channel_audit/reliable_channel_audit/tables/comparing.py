@@ -19,7 +19,7 @@ from ..findings import Orphan
 from ..log_order import HOUR_MS, Hour
 from ..promises import Compared, Context, compare_messages, disordered, invented, unequal_logs
 from ..replay import Life
-from .participants import Known
+from .participants import Facts
 from .views import plain_schema
 
 MEANING: Final = ("message_id", "sender_id", "lamport_timestamp", "content_sha256")
@@ -53,7 +53,7 @@ class ChannelLogs:
     """Logs of all participants in one channel."""
 
     def __init__(
-        self, context: Context, known: Sequence[Known], lives: Sequence[Life], directory: Path
+        self, context: Context, known: Sequence[Facts], lives: Sequence[Life], directory: Path
     ) -> None:
         self._context, self._known, self._directory = context, known, directory
         self._lives: dict[Whose, Life] = {life[:3]: life for life in lives}

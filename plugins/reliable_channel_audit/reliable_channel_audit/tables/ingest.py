@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import pyarrow as pa
 
 from ..columns.arrays import NeedsRowReader
-from ..columns.known import MAX_KNOWN, Known
+from ..columns.copies import MAX_KNOWN, Copies
 from ..columns.reading import gathered_part
 from ..facts import uncollected
 from ..journals import (
@@ -145,10 +145,10 @@ def add_here(
             yield path, add_part(participant, Path(path), directory, known)["sha256"]
 
 
-def _learned(rows: Iterable[Row], directory: Path) -> Known:
+def _learned(rows: Iterable[Row], directory: Path) -> Copies:
     """The messages of ingested parts, as many as are kept. If their tables are damaged, new files
     are read without them."""
-    known = Known()
+    known = Copies()
     try:
         for row in rows:
             if len(known.contents) + row["lines"] > MAX_KNOWN:
@@ -156,7 +156,7 @@ def _learned(rows: Iterable[Row], directory: Path) -> Known:
             part = part_from(row, tables_in(row, directory), known.ids, known.words)
             known.learn(part.wire.message_hash, part.messages)
     except (pa.ArrowException, LookupError, OSError):
-        return Known()
+        return Copies()
     return known
 
 
@@ -206,7 +206,7 @@ def parts(directory: Path) -> list[Row]:
     return sorted(found, key=lambda row: tuple(row[name] for name in names))
 
 
-def add_part(participant: Participant, path: Path, directory: Path, known: Known) -> Row:
+def add_part(participant: Participant, path: Path, directory: Path, known: Copies) -> Row:
     """Read a closed journal file, and write its tables. `add_part` returns the row of the file in
     the table `part`."""
     status, sha256 = path.stat(), _sha256(path)
@@ -235,7 +235,7 @@ def add_part(participant: Participant, path: Path, directory: Path, known: Known
     return row
 
 
-def read_part(participant: Participant, path: Path, known: Known) -> tuple[Row, Tables]:
+def read_part(participant: Participant, path: Path, known: Copies) -> tuple[Row, Tables]:
     """Return values of a journal file for the table `part`, and the other tables of the file.
 
     The file is read as columns if possible. Otherwise `left_to_rows` is the reason why not.

@@ -24,7 +24,7 @@ from . import layout
 from .arrivals import Arrivals, arrivals
 from .comparing import ChannelLogs, Comparison
 from .ingest import Row, is_same, parts
-from .participants import Acknowledged, Known, known_of, participants_of
+from .participants import Acknowledged, Facts, known_of, participants_of
 from .remembered import remember, remembered
 
 _NS: Final = 1_000_000
@@ -55,7 +55,7 @@ def judge(
 ) -> Judged:
     """Judge all ingested files and the open files of a group, and store the verdict. With
     `only_group`, ingested files outside the group are left out."""
-    known: list[Known] = []
+    known: list[Facts] = []
     facts: defaultdict[type, list[Any]] = defaultdict(list)
     given = {path for each in group.participants for path in each.paths}
     every_part = [
@@ -102,11 +102,11 @@ def judge(
     return Judged(run_id, verdict, judged, facts, offsets, told, came)
 
 
-def of_channel(known: Iterable[Known], channel_id: str) -> list[Known]:
+def of_channel(known: Iterable[Facts], channel_id: str) -> list[Facts]:
     return [each for each in known if each.participant.channel_id == channel_id]
 
 
-def _own_lags(lags: Iterable[Lag], known: Iterable[Known]) -> Iterator[Lag]:
+def _own_lags(lags: Iterable[Lag], known: Iterable[Facts]) -> Iterator[Lag]:
     """Those of messages that their sender sent out itself, by its journal."""
     sent = {
         (each.participant.channel_id, each.participant.participant_id): each.sent for each in known
@@ -119,7 +119,7 @@ def _own_lags(lags: Iterable[Lag], known: Iterable[Known]) -> Iterator[Lag]:
 def _compared(
     channel_id: str,
     context: Context,
-    known: Iterable[Known],
+    known: Iterable[Facts],
     facts: defaultdict[type, list[Any]],
     directory: Path,
 ) -> Comparison:

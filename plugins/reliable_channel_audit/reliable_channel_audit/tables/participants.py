@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..columns.arrays import NeedsRowReader, rows_of
+from ..columns.copies import Copies
 from ..columns.fast_facts import Whose, facts_of_parts
 from ..columns.gathered import Gathered, joined
-from ..columns.known import Known as Copies
 from ..columns.reading import gathered_part
 from ..facts import Acknowledgement, Delivery, Dispatch, Fact, facts_of, uncollected
 from ..journals import DAMAGE, Participant, in_order
@@ -54,7 +54,7 @@ class Acknowledged(NamedTuple):
 
 
 @dataclass(slots=True)
-class Known:
+class Facts:
     """Facts about one participant, from its journals."""
 
     participant: Participant
@@ -140,7 +140,7 @@ def participants_of(
 
 def known_of(
     participant: Participant, rows: Sequence[Row], directory: Path, settle_ms: int | None
-) -> Known:
+) -> Facts:
     """Return the facts about one participant, from columns if possible, otherwise from rows."""
     with uncollected():
         try:
@@ -151,7 +151,7 @@ def known_of(
 
 def _by_columns(
     participant: Participant, rows: Sequence[Row], directory: Path, settle_ms: int | None
-) -> Known:
+) -> Facts:
     if odd := next((row["left_to_rows"] for row in rows if row["left_to_rows"]), None):
         raise NeedsRowReader(odd)
     by_path = {row["path"]: row for row in rows}
@@ -172,10 +172,10 @@ def _by_columns(
     sent = _sent(zip(rows_of(life.wire.message_hash[is_out]), kinds, strict=True))
     told = acknowledged(participant, _waits(life))
     whose = participant.channel_id, participant.participant_id, 0
-    return Known(participant, few, {whose: life.hours}, sent, told, list(rows), live)
+    return Facts(participant, few, {whose: life.hours}, sent, told, list(rows), live)
 
 
-def _by_rows(participant: Participant, settle_ms: int | None) -> Known:
+def _by_rows(participant: Participant, settle_ms: int | None) -> Facts:
     facts: defaultdict[type, list[Any]] = defaultdict(list)
     for fact in facts_of(participant, settle_ms=settle_ms):
         facts[type(fact)].append(fact)
@@ -191,7 +191,7 @@ def _by_rows(participant: Participant, settle_ms: int | None) -> Known:
         for each in many.acknowledgements
     )
     told = acknowledged(participant, waits)
-    return Known(participant, few, hours, sent, told, [], by_rows=many)
+    return Facts(participant, few, hours, sent, told, [], by_rows=many)
 
 
 def _sent(copies: Iterable[tuple[bytes, str]]) -> dict[bytes, str]:

@@ -15,7 +15,7 @@ from ..columns.fast_facts import Whose
 from ..facts import Fact
 from ..journals import Participant
 from .ingest import Row
-from .participants import Acknowledged, Known, Many
+from .participants import Acknowledged, Facts, Many
 from .stored_part import HourRow, hour_rows, hours_in
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ class _Kept(msgspec.Struct):
 
 def remembered(
     participant: Participant, rows: Sequence[Row], directory: Path, settle_ms: int | None
-) -> Known | None:
+) -> Facts | None:
     """Return the kept findings about a participant with the same files, or None."""
     key = _key(participant, rows, settle_ms)
     kept = kept_in(path_of(directory, participant.channel_id, participant.participant_id), _Kept)
@@ -46,10 +46,10 @@ def remembered(
     few = [_KINDS[kind](values) for kind, values in kept.few]
     rows = [] if kept.by_rows is not None else list(rows)
     hours = {whose: hours_in(each) for whose, each in kept.hours}
-    return Known(participant, few, hours, kept.sent, kept.acknowledged, rows, by_rows=kept.by_rows)
+    return Facts(participant, few, hours, kept.sent, kept.acknowledged, rows, by_rows=kept.by_rows)
 
 
-def remember(known: Known, rows: Sequence[Row], directory: Path, settle_ms: int | None) -> None:
+def remember(known: Facts, rows: Sequence[Row], directory: Path, settle_ms: int | None) -> None:
     """Keep the findings about a participant, unless one of its files is open."""
     key = _key(known.participant, rows, settle_ms)
     if key is None:

@@ -21,7 +21,7 @@ MAX_KNOWN: Final = 500_000
 beyond the maximum, all kept messages are dropped."""
 
 
-class Known:
+class Copies:
     """Decoded messages of a channel, by the hashes of their copies. The hash of a copy depends on
     its payload."""
 
