@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from operator import lt
 from typing import Final
 
 import numpy as np
@@ -23,8 +24,6 @@ from ..replay import BACK_MS, HEARD, SPECIFIED, Replay, case_counts
 from .arrays import Array, NeedsRowReader, Whole, ramps, rows_of
 from .gathered import REPAIRED, REQUESTED, Gathered
 
-MAX_LATE: Final = 500
-"""Maximum number of log entries that are counted one by one for a late message."""
 NEVER: Final = np.iinfo(np.int64).max
 Whose = tuple[str, str, int]
 """Channel, participant and number of the log that facts belong to."""
@@ -272,10 +271,9 @@ class _FastReader:
     def _check_order(self) -> None:
         """Each entry landed behind all before it that belong before it, or `LogOrder` says that it
         did."""
-        log = self._life.log
-        if np.array_equal(log.position + log.evicted, _landing(self._ranks())):
+        if self._is_ordered():
             return
-        order = LogOrder()
+        log, order = self._life.log, LogOrder()
         entries = map(
             Landed,
             log.lamport_timestamp.tolist(),
@@ -289,20 +287,18 @@ class _FastReader:
         if order.beyond is not None or order != sorted(order):
             raise NeedsRowReader("the entries of the log are out of order")
 
-    def _ranks(self) -> Whole:
-        """At which place of the log each entry belongs."""
-        stamps = self._life.log.lamport_timestamp
-        order = np.argsort(stamps, kind="stable")
-        stamps = stamps[order]
-        equal = np.append(False, stamps[1:] == stamps[:-1])
-        tied = np.flatnonzero(equal | np.append(equal[1:], False))
-        if len(tied):  # by their ids, which need be compared of these alone
-            ids = list(self._texts(self._life.log.message_id[order[tied]]))
-            by = sorted(range(len(tied)), key=lambda i: (stamps[tied[i]], ids[i]))
-            order[tied] = order[tied][by]
-        ranks = np.empty(len(order), np.int64)
-        ranks[order] = np.arange(len(order))
-        return ranks
+    def _is_ordered(self) -> bool:
+        """True if the reported positions make an ordered log."""
+        log = self._life.log
+        places, entries = log.position + log.evicted, list[int]()
+        for entry, place in enumerate(places.tolist()):
+            entries.insert(place, entry)
+        order = np.array(entries, np.int64)
+        stamps, ids = log.lamport_timestamp[order], log.message_id[order]
+        if (places > np.arange(len(order))).any() or (np.diff(stamps) < 0).any():
+            return False
+        tied = np.flatnonzero(np.diff(stamps) == 0)
+        return all(map(lt, self._texts(ids[tied]), self._texts(ids[tied + 1])))
 
     def _texts(self, codes: Whole) -> Iterator[str]:
         return map(self._names.__getitem__, codes.tolist())
@@ -368,24 +364,6 @@ def _places(codes: Whole, count: int) -> Whole:
     found[codes] = np.arange(len(codes))
     if (found[codes] != np.arange(len(codes))).any():
         raise NeedsRowReader("the journal lists one message twice")
-    return found
-
-
-def _landing(ranks: Whole) -> Whole:
-    """How many entries before each one have a lower rank; -1 where that takes long to count."""
-    count = np.arange(len(ranks))
-    highest = np.maximum.accumulate(ranks)
-    late = np.flatnonzero(highest != ranks)
-    found = count.copy()
-    for back in range(1, MAX_LATE + 1):
-        late = late[late >= back]
-        is_higher = ranks[late - back] > ranks[late]
-        found[late] -= is_higher
-        # Behind the highest so far nothing is left to count.
-        late = late[highest[late - back] > ranks[late]]
-        if not len(late):
-            return found
-    found[late] = -1
     return found
 
 

@@ -4,7 +4,7 @@ journal file are named by the file's SHA-256."""
 from __future__ import annotations
 
 import hashlib
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from heapq import heapreplace
@@ -122,14 +122,13 @@ def _beside(new: Iterable[NewFile], ingested: Iterable[Row]) -> Beside:
         if channel_id not in by_channel or sum(path.stat().st_size for path in files) < LARGE_BYTES:
             continue
         opened_ms = min(opened[2] for opened in map(first_opened, files) if opened is not None)
-        lines = Counter[str]()
         later: defaultdict[str, list[Row]] = defaultdict(list)
         for row in by_channel[channel_id]:
             if row["first_ms"] + row["until_ms"] > 2 * opened_ms:
-                lines[row["participant_id"]] += row["lines"]
                 later[row["participant_id"]].append(row)
-        for name, _ in lines.most_common(1):
-            found[channel_id] = later[name]
+        if later:
+            lines = {name: sum(row["lines"] for row in rows) for name, rows in later.items()}
+            found[channel_id] = later[max(lines, key=lines.__getitem__)]
     return found
 
 
