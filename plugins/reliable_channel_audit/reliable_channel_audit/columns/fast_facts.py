@@ -67,7 +67,7 @@ class _FastReader:
         if life.times.step_back_ms > BACK_MS:
             raise NeedsRowReader("the clock of the participant went back")
         self._check_hints()
-        references = self._check_arrivals() + self._check_own(self._own_content())
+        references = self._check_arrivals() + self._check_own()
         self._check_receptions()
         self._check_acknowledgements()
         requests = self._repaired(REQUESTED)
@@ -153,37 +153,29 @@ class _FastReader:
         _same(messages.sender_id[copies], log.sender_id[places])
         _same(np.maximum(messages.lamport_timestamp[copies], 0), log.lamport_timestamp[places])
         _same(messages.content_sha256[copies], log.content_sha256[places])
-        references, of = self._references(copies)
-        before, own = self._log_at[references], places[of]
-        if (
-            (before < 0).any()
-            or (before >= own).any()
-            or (log.lamport_timestamp[before] >= log.lamport_timestamp[own]).any()
-        ):
-            raise NeedsRowReader(
-                "a logged message refers to a message that was not in the log before"
-            )
-        return len(references)
+        before, own = self._referred(copies, places)
+        if (log.lamport_timestamp[before] >= log.lamport_timestamp[own]).any():
+            raise NeedsRowReader("a message refers to a message with a later Lamport timestamp")
+        return len(before)
 
-    def _own_content(self) -> Whole:
-        """Own messages of the log that went out, as places of the wire."""
+    def _check_own(self) -> int:
+        """Own messages refer to what was in the log before them; returns references."""
         log, wire = self._life.log, self._life.wire
         content = self._life.words.get("content", -1)
         went = np.flatnonzero(~wire.is_in & (wire.source == content))
         entry = self._log_at[self._life.messages.message_id[went]]
         went, entry = went[entry >= 0], entry[entry >= 0]
-        return went[log.line[entry] < wire.line[went]]
+        is_sent = log.line[entry] < wire.line[went]
+        before, _ = self._referred(went[is_sent], entry[is_sent])
+        return len(before)
 
-    def _check_own(self, own: Whole) -> int:
-        """Own messages refer to what was in the log before them; returns references."""
-        references, of = self._references(own)
-        entry = self._log_at[self._life.messages.message_id[own]][of]
-        before = self._log_at[references]
-        if (before < 0).any() or (before >= entry).any():
-            raise NeedsRowReader(
-                "an own message refers to a message without an earlier entry in the log"
-            )
-        return len(references)
+    def _referred(self, places: Whole, entries: Whole) -> tuple[Whole, Whole]:
+        """What messages of the wire refer to, each with the message, as places of the log."""
+        references, of = self._references(places)
+        before, own = self._log_at[references], entries[of]
+        if (before < 0).any() or (before >= own).any():
+            raise NeedsRowReader("a message refers to a message that was not in the log before")
+        return before, own
 
     def _check_receptions(self) -> None:
         """The application received all that others sent, once and after what it refers to."""

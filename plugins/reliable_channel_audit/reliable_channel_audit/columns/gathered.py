@@ -150,8 +150,7 @@ def joined(participant: Participant, parts: Sequence[Gathered]) -> tuple[Noted, 
         raise NeedsRowReader("the participant has no journal")
     if len(parts) == 1:
         return first, parts[0]
-    firsts = np.cumsum([0, *(part.lines for part in parts)]).tolist()
-    placed = [_from_line(part, begin) for part, begin in zip(parts, firsts[:-1], strict=True)]
+    *begins, lines = np.cumsum([0, *(part.lines for part in parts)]).tolist()
     seams = [max(one.times.last_ms - other.times.first_ms, 0) for one, other in pairwise(parts)]
     times = Times(
         parts[0].times.first_ms,
@@ -160,23 +159,22 @@ def joined(participant: Participant, parts: Sequence[Gathered]) -> tuple[Noted, 
         max(*seams, *(part.times.step_back_ms for part in parts)),
         sum(seams) + sum(part.times.back_ms for part in parts),
     )
-    tables = {name: concatenated([getattr(part, name) for part in placed]) for name in TABLES}
-    return first, placed[0]._replace(
-        lines=firsts[-1],
+    placed = list(zip(parts, begins, strict=True))
+    tables = {
+        name: concatenated([_from_line(getattr(part, name), begin) for part, begin in placed])
+        for name in TABLES
+    }
+    return first, parts[0]._replace(
+        lines=lines,
         times=times,
-        hours=reduce(together, [part.hours for part in placed]),
+        hours=reduce(together, [part.hours for part in parts]),
         **tables,
     )
 
 
-def _from_line(part: Gathered, begin: int) -> Gathered:
-    """A part whose lines are counted from another number on."""
-    tables = {
-        name: getattr(part, name)._replace(line=getattr(part, name).line + begin)
-        for name in TABLES
-        if name != "messages"
-    }
-    return part._replace(**tables)
+def _from_line(table: Any, begin: int) -> Any:
+    """A table whose lines are counted from another number on."""
+    return table._replace(line=table.line + begin) if "line" in table._fields else table
 
 
 def times_of(at_ms: Whole) -> Times:

@@ -50,9 +50,8 @@ ROWS_ONLY: Final = frozenset(
 )
 """Events that need the row reader, unless they are frequent and have the usual fields."""
 UNUSUAL: Final = "only the row reader can judge a line of this kind:"
-FREQUENT: Final = (
-    *(b'{"event":"wire_in",', b'{"event":"wire_out",'),
-    *(b'{"event":"message_logged",', b'{"event":"message_received",'),
+FREQUENT: Final = tuple(
+    f'{{"event":"{event}",'.encode() for event in (WIRE_IN, WIRE_OUT, LOGGED, RECEIVED)
 )
 """Beginnings of the lines of frequent events, as the journal writes them."""
 CONTENT_FIELD: Final = "ogE", "ogF", "ogG", "ogH"

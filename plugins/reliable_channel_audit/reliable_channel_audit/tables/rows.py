@@ -6,6 +6,7 @@ tables contain neither decoded wire messages nor contents for the application.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +18,7 @@ from ..columns.gathered import MISSING, REPAIRED, REQUESTED, Times, times_of
 from ..journals import Participant, lines_of
 from ..lines import LOGGED, SET_ASIDE, WIRE_IN, WIRE_OUT, Line
 from ..log_order import hours_of
-from .layout import SCHEMAS
+from .layout import OF_PARTS, SCHEMAS
 from .stored_part import Tables, hour_table
 
 KINDS: Final = {
@@ -34,7 +35,7 @@ Row = dict[str, Any]
 
 def tables_by_rows(participant: Participant, path: Path) -> tuple[int, Times, Tables]:
     """Return the number of lines in a file, their times, and tables by kind."""
-    rows: dict[str, list[Row]] = {"delivery": [], "wire": [], "acknowledgement": [], "repair": []}
+    rows: defaultdict[str, list[Row]] = defaultdict(list)
     at_ms, number = [], 0
     for number, line in lines_of(participant.channel_id, participant.participant_id, str(path)):
         if line.event == SET_ASIDE or line.at_ms is None:
@@ -44,9 +45,7 @@ def tables_by_rows(participant: Participant, path: Path) -> tuple[int, Times, Ta
         if kind is not None and line.outcome != "restored":
             place = {"participant_id": participant.participant_id, "line": number}
             rows[kind] += ({**row, **place} for row in _rows(line))
-    tables = {kind: pa.Table.from_pylist(found, SCHEMAS[kind]) for kind, found in rows.items()}
-    for name in ("received", "name", "hint"):
-        tables[name] = SCHEMAS[name].empty_table()
+    tables = {kind: pa.Table.from_pylist(rows[kind], SCHEMAS[kind]) for kind in OF_PARTS}
     tables["log_hour"] = _hours(participant.participant_id, rows["delivery"])
     return number, times_of(np.array(at_ms or [0], np.int64)), tables
 
