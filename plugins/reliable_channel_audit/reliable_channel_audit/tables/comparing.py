@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -53,17 +53,23 @@ class ChannelLogs:
     """Logs of all participants in one channel."""
 
     def __init__(
-        self, context: Context, known: Sequence[Facts], lives: Sequence[Life], directory: Path
+        self, channel_id: str, context: Context, known: Sequence[Facts], directory: Path
     ) -> None:
-        self._context, self._known, self._directory = context, known, directory
+        self._channel_id, self._known, self._directory = channel_id, known, directory
+        self._context = context.of_channel(channel_id)
+        lives = self._context.lives
         self._lives: dict[Whose, Life] = {life[:3]: life for life in lives}
         self._hours: dict[Whose, Mapping[int, Hour]] = {whose: {} for whose in self._lives}
         for each in known:
             self._hours.update(each.hours)
         self._is_odd = any(not life.is_whole or life.impostors for life in lives)
 
-    def compare(self, outcomes: Sequence[Outcome], orphans: Sequence[Orphan]) -> Comparison:
+    def compare(self, facts: Mapping[type, Sequence[Any]]) -> Comparison:
         """Compare the hours in which logs of the channel differ."""
+        outcomes, orphans = (
+            [each for each in facts[kind] if each.channel_id == self._channel_id]
+            for kind in (Outcome, Orphan)
+        )
         spans = self._spans()
         same = {hour_ms for hour_ms, span in spans.items() if self._is_same(hour_ms, span)}
         found = self._deliveries(spans.keys() - same)
@@ -75,14 +81,8 @@ class ChannelLogs:
         partly = {at for at in same if len(self._there(at, spans[at])) < len(self._lives)}
         rest = self._deliveries(partly) if about else found.slice(0, 0)
         held = [*self._facts(pa.concat_tables([found, rest]), about)]
-        channel_id = next(iter(self._lives))[0]
-        compared, false = compare_messages(
-            self._context.of_channel(channel_id),
-            held,
-            outcomes,
-            list(self._acknowledgements(held, about)),
-            orphans,
-        )
+        acknowledgements = list(self._acknowledgements(held, about))
+        compared, false = compare_messages(self._context, held, outcomes, acknowledgements, orphans)
         compared.findings += invented(false, self._dispatches() if false else ())
         lives = list(self._lives.values())
         ordered = self._whole_logs() if disordered(lives) else ()
@@ -108,8 +108,7 @@ class ChannelLogs:
 
     def _there(self, hour_ms: int, span: Hour) -> list[Whose]:
         """The lives that have something of an hour, or were there then."""
-        channel_id = next(iter(self._lives))[0]
-        is_timed = not any(whose[0] == channel_id for whose in self._context.clocks)
+        is_timed = not any(whose[0] == self._channel_id for whose in self._context.clocks)
         return [
             whose
             for whose, life in self._lives.items()

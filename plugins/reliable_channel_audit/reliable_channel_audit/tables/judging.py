@@ -13,8 +13,8 @@ import pyarrow as pa
 
 from ..check import concluded
 from ..clocks import Offset, clock_offsets
-from ..facts import Lag, Outcome
-from ..findings import Audit, Gap, HeardSender, Orphan
+from ..facts import Lag
+from ..findings import Audit, Gap, HeardSender
 from ..journals import Group, Participant
 from ..promises import Compared, Context
 from ..rates import rated
@@ -22,7 +22,7 @@ from ..replay import Life
 from ..verdict import SetAside, Verdict
 from . import layout
 from .arrivals import Arrivals, arrivals
-from .comparing import ChannelLogs, Comparison
+from .comparing import ChannelLogs
 from .ingest import Row, is_same, parts
 from .participants import Acknowledged, Facts, known_of, participants_of
 from .remembered import remember, remembered
@@ -75,9 +75,13 @@ def judge(
     lives: list[Life] = facts[Life]
     offsets = clock_offsets(_own_lags(facts[Lag], known), lives)
     context = Context(lives, offsets, facts[Gap], facts[HeardSender], settle_ms)
-    every = {
-        channel_id: _compared(channel_id, context, known, facts, directory)
+    there = {
+        channel_id: [each for each in known if each.participant.channel_id == channel_id]
         for channel_id in sorted({life.channel_id for life in lives})
+    }
+    every = {
+        channel_id: ChannelLogs(channel_id, context, here, directory).compare(facts)
+        for channel_id, here in there.items()
     }
     compared = _together(each.compared for each in every.values())
     verdict = concluded(facts, context, compared, participants=len(known))
@@ -86,8 +90,8 @@ def judge(
         hour.entries for each in known for hours in each.hours.values() for hour in hours.values()
     )
     came = {
-        channel_id: arrivals(channel_id, context, of_channel(known, channel_id), directory)
-        for channel_id in every
+        channel_id: arrivals(channel_id, context, here, directory)
+        for channel_id, here in there.items()
     }
     delays = {group: found for each in came.values() for group, found in each.delays.items()}
     verdict.rates = rated(delays, verdict.lost)
@@ -102,10 +106,6 @@ def judge(
     return Judged(run_id, verdict, judged, facts, offsets, told, came)
 
 
-def of_channel(known: Iterable[Facts], channel_id: str) -> list[Facts]:
-    return [each for each in known if each.participant.channel_id == channel_id]
-
-
 def _own_lags(lags: Iterable[Lag], known: Iterable[Facts]) -> Iterator[Lag]:
     """Those of messages that their sender sent out itself, by its journal."""
     sent = {
@@ -114,20 +114,6 @@ def _own_lags(lags: Iterable[Lag], known: Iterable[Facts]) -> Iterator[Lag]:
     for each in lags:
         if each.message_hash in sent.get((each.channel_id, each.sender_id), ()):
             yield each
-
-
-def _compared(
-    channel_id: str,
-    context: Context,
-    known: Iterable[Facts],
-    facts: defaultdict[type, list[Any]],
-    directory: Path,
-) -> Comparison:
-    lives = [life for life in context.lives if life.channel_id == channel_id]
-    there = of_channel(known, channel_id)
-    outcomes = [each for each in facts[Outcome] if each.channel_id == channel_id]
-    orphans = [each for each in facts[Orphan] if each.channel_id == channel_id]
-    return ChannelLogs(context, there, lives, directory).compare(outcomes, orphans)
 
 
 def _together(every: Iterable[Compared]) -> Compared:
