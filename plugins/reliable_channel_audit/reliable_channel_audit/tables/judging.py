@@ -25,7 +25,7 @@ from .arrivals import Arrivals, arrivals
 from .comparing import ChannelLogs
 from .ingest import Row, is_same, parts
 from .participants import Acknowledged, Facts, known_of, participants_of
-from .remembered import remember, remembered
+from .remembered import remembered
 
 _NS: Final = 1_000_000
 
@@ -65,11 +65,7 @@ def judge(
     ]  # a file that was closed, and is written on, is open again
     for participant, rows in participants_of(every_part, group.participants):
         progress(participant.participant_id)
-        found = remembered(participant, rows, directory, settle_ms)
-        if found is None:
-            found = known_of(participant, rows, directory, settle_ms)
-            remember(found, rows, directory, settle_ms)
-        known.append(found)
+        known.append(remembered(participant, rows, directory, settle_ms, known_of))
         for fact in known[-1].few:
             facts[type(fact)].append(fact)
     lives: list[Life] = facts[Life]

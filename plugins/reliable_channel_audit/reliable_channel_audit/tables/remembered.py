@@ -36,33 +36,31 @@ class _Kept(msgspec.Struct):
 
 
 def remembered(
-    participant: Participant, rows: Sequence[Row], directory: Path, settle_ms: int | None
-) -> Facts | None:
-    """Return the kept findings about a participant with the same files, or None."""
+    participant: Participant,
+    rows: Sequence[Row],
+    directory: Path,
+    settle_ms: int | None,
+    judged: Callable[[Participant, Sequence[Row], Path, int | None], Facts],
+) -> Facts:
+    """Return the kept findings about a participant with the same files, otherwise what `judged`
+    finds. The findings are kept unless one of the files is open."""
     key = _key(participant, rows, settle_ms)
-    kept = kept_in(path_of(directory, participant.channel_id, participant.participant_id), _Kept)
-    if key is None or kept is None or kept.key != key:
-        return None
-    few = [_KINDS[kind](values) for kind, values in kept.few]
-    rows = [] if kept.by_rows is not None else list(rows)
-    hours = {whose: hours_in(each) for whose, each in kept.hours}
-    return Facts(participant, few, hours, kept.sent, kept.acknowledged, rows, by_rows=kept.by_rows)
-
-
-def remember(known: Facts, rows: Sequence[Row], directory: Path, settle_ms: int | None) -> None:
-    """Keep the findings about a participant, unless one of its files is open."""
-    key = _key(known.participant, rows, settle_ms)
-    if key is None:
-        return
-    kept = _Kept(
-        key,
-        [(type(each).__name__, list(each)) for each in known.few],
-        [(whose, hour_rows(hours)) for whose, hours in known.hours.items()],
-        known.sent,
-        known.acknowledged,
-        known.by_rows,
-    )
-    keep(path_of(directory, known.participant.channel_id, known.participant.participant_id), kept)
+    path = path_of(directory, participant.channel_id, participant.participant_id)
+    kept = None if key is None else kept_in(path, _Kept)
+    if kept is not None and kept.key == key:
+        few = [_KINDS[kind](values) for kind, values in kept.few]
+        hours = {whose: hours_in(each) for whose, each in kept.hours}
+        rows = [] if kept.by_rows is not None else list(rows)
+        return Facts(
+            participant, few, hours, kept.sent, kept.acknowledged, rows, by_rows=kept.by_rows
+        )
+    found = judged(participant, rows, directory, settle_ms)
+    if key is not None:
+        few_values = [(type(each).__name__, list(each)) for each in found.few]
+        hour_values = [(whose, hour_rows(hours)) for whose, hours in found.hours.items()]
+        kept = _Kept(key, few_values, hour_values, found.sent, found.acknowledged, found.by_rows)
+        keep(path, kept)
+    return found
 
 
 def kept_in(path: Path, kind: type[T]) -> T | None:
