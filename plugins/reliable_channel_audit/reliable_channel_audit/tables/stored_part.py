@@ -226,6 +226,8 @@ class _Stored:
         if name == "message_id" and is_numbered:
             return self._codes[_whole(table["message"])]
         column = table[name]
+        if pa.types.is_string(column.type):
+            return self._ids.codes(column.to_pylist())
         if name in DIGESTS:
             rows, absent = _bytes(column)
             if is_numbered:
