@@ -110,6 +110,17 @@ def test_files_and_dumps_show_the_same(tmp_path: Path) -> None:
     assert {each.group for each in by_file} == {"0"}
 
 
+@pytest.mark.parametrize(
+    "pod", [{"kubernetes.pod_name": "nodes-3-0"}, {"kubernetes": {"pod_name": "nodes-3-0"}}]
+)
+def test_a_pod_is_named_flat_or_in_an_object(tmp_path: Path, pod: dict[str, object]) -> None:
+    text = f"received relay message my_peer_id=16U*G msg_hash={HASH} receivedTime={AT_US}000"
+    (tmp_path / "dump.json").write_text(json.dumps({"_msg": text, **pod}) + "\n")
+    logs = FieldLogs()
+    logs.read(tmp_path / "dump.json")
+    assert logs.nodes == {("3", "nodes-3-0")}
+
+
 def test_one_file_of_several_nodes_has_them_by_their_peer_ids(tmp_path: Path) -> None:
     run = KnownRun(nodes=3, messages=4)
     texts = [text for _, _, text in sorted(relay_lines(run))]

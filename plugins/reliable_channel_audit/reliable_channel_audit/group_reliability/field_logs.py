@@ -108,8 +108,7 @@ class FieldLogs:
                 self.unreadable += 1
                 continue
             for each in seen:
-                pod_name = str(fields.get("kubernetes.pod_name", ""))
-                node = pod_name or (stem if alone else each.node) or stem
+                node = _pod(fields) or (stem if alone else each.node) or stem
                 # 10ksim names pods of nwaku `nodes-SHARD-INDEX`.
                 pod = re.fullmatch(r".*-(\d+)-\d+", node) if each.implementation == WAKU else None
                 yield each._replace(node=node, group=pod[1] if pod else "")
@@ -188,6 +187,14 @@ def _peers(path: Path) -> int:
     begin = (line for _, line in islice(numbered_texts(path), PEEKED_LINES))
     texts = (line.decode(errors="replace") for line in begin if not isinstance(line, Line))
     return len({_field(text, {}, "my_peer_id", "") for text in texts} - {""})
+
+
+def _pod(fields: Mapping[str, Any]) -> str:
+    """The pod's name; collectors put it beside the text, flat or as an object."""
+    nested = fields.get("kubernetes")
+    if isinstance(nested, dict):
+        return str(nested.get("pod_name", ""))
+    return str(fields.get("kubernetes.pod_name", ""))
 
 
 def _stem(path: Path) -> str:
