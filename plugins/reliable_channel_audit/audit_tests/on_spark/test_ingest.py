@@ -264,6 +264,37 @@ def test_a_part_that_is_packed_takes_the_place_of_what_it_was(tmp_path: Path) ->
     assert (judged.verdict.holds, judged.verdict.deliveries) == (True, 480)
 
 
+def test_a_copy_packed_by_hand_counts_once_while_its_journal_grows(tmp_path: Path) -> None:
+    journals, facts = tmp_path / "journals", tmp_path / "facts"
+    path, *_ = write_group(journals)
+    lines = json_lines(path)
+    path.write_bytes(journal_text(lines[: len(lines) // 2]))
+    path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+    same(journals, facts)
+    path.write_bytes(journal_text(lines))
+    same(journals, facts)
+
+
+def test_a_message_that_only_a_restart_tells_of_is_known(tmp_path: Path) -> None:
+    journals, facts = tmp_path / "journals", tmp_path / "facts"
+    path, *_ = write_group(journals)
+    lines = json_lines(path)
+    entries = [line for line in lines if line["event"] == "message_logged"]
+    (lost, *_) = [line for line in entries if line["message_hash"] is not None][5:]
+    at_ms = lines[-1]["at_ms"] + 1
+    again = {"wanted_from_ms": None, "log_length": len(entries), "at_ms": at_ms}
+    names = "event", "message_id", "sender_id", "lamport_timestamp", "content_sha256"
+    restored = [
+        {name: line[name] for name in names} | {"at_ms": at_ms, "outcome": "restored"}
+        for line in sorted(
+            entries, key=lambda line: (line["lamport_timestamp"], line["message_id"])
+        )
+    ]
+    kept = [line for line in lines[:-1] if line is not lost]
+    path.write_bytes(journal_text([*kept, lines[0] | again, *restored]))
+    same(journals, facts)
+
+
 def test_tasks_have_about_the_same_work(tmp_path: Path) -> None:
     sizes = [900, 10, 10, 500, 400, 10, 300, 300, 300]
     paths = [str(tmp_path / f"{number}.jsonl.gz") for number in range(len(sizes))]

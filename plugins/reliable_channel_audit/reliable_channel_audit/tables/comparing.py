@@ -177,7 +177,7 @@ class ChannelLogs:
         lives, places = list(self._lives), Counter[Whose]()
         for row in chosen.sort_by(order).to_pylist():
             whose: Whose = lives[row["life"]]
-            yield by_rows.get((*whose, row["message_id"])) or Delivery(
+            yield by_rows.pop((*whose, row["message_id"]), None) or Delivery(
                 *whose,
                 message_id=row["message_id"],
                 sender_id=row["sender_id"],
@@ -191,6 +191,7 @@ class ChannelLogs:
                 log_position=places[whose],
             )
             places[whose] += 1
+        yield from by_rows.values()  # of hours that need not be read
 
     def _acknowledgements(
         self, held: Sequence[Delivery], about: Collection[str]
