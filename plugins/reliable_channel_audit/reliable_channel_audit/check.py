@@ -26,13 +26,13 @@ from .rates import rates
 from .replay import Life
 from .verdict import Behind, Lost, SetAside, Verdict, counted
 
-Facts = defaultdict[type, list[Any]]
+FactsByKind = defaultdict[type, list[Any]]
 """Facts of participants by kind of fact."""
 
 
-def by_kind(facts: Iterable[object]) -> Facts:
+def by_kind(facts: Iterable[object]) -> FactsByKind:
     """Return facts in their order, by kind."""
-    found: Facts = defaultdict(list)
+    found: FactsByKind = defaultdict(list)
     for fact in facts:
         found[type(fact)].append(fact)
     return found
@@ -58,7 +58,7 @@ def check(paths: Iterable[str | Path], *, settle_ms: int | None = None) -> Verdi
 
 
 def judge(
-    facts: Facts,
+    facts: FactsByKind,
     *,
     participants: int,
     settle_ms: int | None = None,
@@ -79,7 +79,9 @@ def judge(
     return verdict
 
 
-def concluded(facts: Facts, context: Context, compared: Compared, *, participants: int) -> Verdict:
+def concluded(
+    facts: FactsByKind, context: Context, compared: Compared, *, participants: int
+) -> Verdict:
     """Return the verdict from facts about each participant and from comparisons of participants."""
     lives = context.lives
     broken, first = counted(
