@@ -14,7 +14,7 @@ from reliable_channel_audit.check import check
 from reliable_channel_audit.journals import group_of, journal_files, lived, options_of, texts
 from reliable_channel_audit.lines import Line, line_of
 from reliable_channel_audit.verdict import Value, Verdict
-from tests.journal_lines import json_lines
+from tests.journal_lines import journal_text, json_lines
 
 from .generated import EPOCH_MS, write_group
 
@@ -193,14 +193,14 @@ def test_bytes_of_a_line_that_is_lost_are_missed_where_they_are_needed(tmp_path:
     ]
 
 
-def in_parts(path: Path, *, begin: int = 1, count: int = 3) -> list[Path]:
+def in_parts(path: Path, *, begin: int = 1, count: int = 3, seen: int = 0) -> list[Path]:
     """Cut a journal, as its writer does where it is long."""
     lines = json_lines(path)
     header = lines[0] | {"wanted_from_ms": None}
     size = len(lines) // count + 1
     parts = [lines[at : at + size] for at in range(0, len(lines), size)]
     names = [path.with_name(f"{path.stem}.{begin + n:04}.jsonl") for n in range(count - 1)]
-    before, seen = None, 0
+    before = None
     for part, name in zip(parts, [*names, path], strict=True):
         if before is not None:
             at_ms = part[0]["at_ms"]
@@ -223,6 +223,20 @@ def test_parts_of_a_journal_are_one(tmp_path: Path) -> None:
     assert verdict.deliveries == expected.deliveries
     assert [each.path for each in verdict.set_aside] == [str(parts[0])]
     assert check([one]).deliveries == 60
+
+
+def test_what_was_packed_by_hand_may_be_older_than_all_parts(tmp_path: Path) -> None:
+    (one, *_) = write_group(tmp_path, messages=60)
+    expected = check([tmp_path])
+    lines = json_lines(one)
+    first, rest = lines[: len(lines) // 4], lines[len(lines) // 4 :]
+    one.with_name(f"{one.name}.gz").write_bytes(gzip.compress(journal_text(first)))
+    seen = [line["event"] for line in first].count("message_logged")
+    again = {"wanted_from_ms": None, "log_length": seen, "at_ms": rest[0]["at_ms"]}
+    one.write_bytes(journal_text([lines[0] | again, *rest]))
+    in_parts(one, count=2, seen=seen)
+    verdict = check([tmp_path])
+    assert (verdict.lives, verdict.deliveries, verdict.broken) == (4, expected.deliveries, {})
 
 
 def test_parts_are_in_order_whatever_the_clock_did(tmp_path: Path) -> None:

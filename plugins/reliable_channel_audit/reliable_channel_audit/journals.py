@@ -45,6 +45,8 @@ SUFFIXES: Final = tuple(
 _PART: Final = re.compile(
     r"(?P<stem>.+)\.(?P<number>\d{4,9})(?P<suffix>\.jsonl|\.journal)(\.gz|\.zst)?"
 )
+BY_HAND: Final = maxsize - 1
+"""Number of a packed file without a number, which another program packed."""
 TAIL_BYTES: Final = 64 * 1024
 MAX_LINE_BYTES: Final = 32 * 1024 * 1024
 """Maximum length of a line in a journal. The longest payload, 16 MiB, has 22 MiB as base64. Lines
@@ -93,7 +95,7 @@ def journal_files(paths: Iterable[str | Path], *, may_be_none: bool = False) -> 
             found = path.rglob("*")
         elif path.exists():
             beside = path.parent.glob(f"{glob.escape(path.stem)}.*")
-            found = (each for each in beside if part_of(each)[0] == str(path))
+            found = (each for each in beside if _run_of(each)[0] == str(path))
             files[path] = None
         else:
             raise FileNotFoundError(
@@ -171,8 +173,9 @@ def _copies(found: list[tuple[int, Path]]) -> Iterator[SetAside]:
 
 def _rank(path: Path) -> tuple[int, bool, Path]:
     """Place of a file among equal ones, of which the first is kept. Others are in folders for
-    backups, or not packed, because their process was killed before it removed them."""
-    return len(path.parts), path.suffix not in PACKED, path
+    backups, are packed by hand, or are parts whose process was killed before it removed them."""
+    is_part = part_of(path)[1] < BY_HAND
+    return len(path.parts), (path.suffix in PACKED) != is_part, path
 
 
 def _is_copy(path: Path, other: Path) -> bool:
@@ -196,7 +199,7 @@ def options_of(group: Sequence[Participant]) -> tuple[list[str], dict[str, str]]
     formats: set[str] = set()
     given: defaultdict[str, set[str]] = defaultdict(set)
     for participant in group[:MAX_ASKED]:
-        lines = _first_lines(Path(participant.paths[0]))
+        lines = _first_lines(Path(participant.paths[0]), OPENED)
         values = next((settings(line) for line in lines if line.event == OPENED), {})
         formats.add(str(values.get("format", "")))
         options = values.get("options")
@@ -217,24 +220,31 @@ def in_order(found: Sequence[tuple[int, Path]]) -> list[Path]:
     number, even if the clock was set back."""
     began: dict[str, int] = {}
     for at_ms, path in found:
-        family, _ = part_of(path)
-        began[family] = min(at_ms, began.get(family, at_ms))
+        run, _ = _run_of(path)
+        began[run] = min(at_ms, began.get(run, at_ms))
 
     def place(path: Path) -> tuple[int, str, int]:
-        family, number = part_of(path)
-        return began[family], family, number
+        run, number = _run_of(path)
+        return began[run], run, number
 
     return sorted((path for _, path in found), key=place)
 
 
+def _run_of(path: Path) -> tuple[str, int]:
+    """`part_of`, but a file packed by hand is alone, because it may be older than the parts."""
+    family, number = part_of(path)
+    return (str(path) if number == BY_HAND else family), number
+
+
 def part_of(path: Path) -> tuple[str, int]:
     """Return the path of the journal that a file is a part of, and the number of the part. A file
-    that is still written has the highest number, and a packed file without a number the next."""
+    that is still written has the highest number, and a file packed by hand the next."""
     part = _PART.fullmatch(path.name)
     if part is not None:
         return str(path.with_name(part["stem"] + part["suffix"])), int(part["number"])
-    is_packed = path.suffix in PACKED
-    return str(path.with_suffix("") if is_packed else path), maxsize - is_packed
+    if path.suffix in PACKED:
+        return str(path.with_suffix("")), BY_HAND
+    return str(path), maxsize
 
 
 def lived(channel_id: str, participant_id: str, paths: Sequence[str]) -> Iterator[Noted]:
@@ -377,7 +387,7 @@ def first_opened(path: Path, owner: tuple[str, str] | None = None) -> Opened | N
     A file that begins within a session belongs to the `owner`, if there is one.
     """
     found = None
-    for line in _first_lines(path):
+    for line in _first_lines(path, OPENED if owner is None else ""):
         channel_id = settings(line).get("channel_id") if line.event == OPENED else None
         if isinstance(channel_id, str) and line.sender_id is not None:
             found = found or (channel_id, line.sender_id, line.at_ms or 0)
@@ -388,8 +398,10 @@ def first_opened(path: Path, owner: tuple[str, str] | None = None) -> Opened | N
     return found
 
 
-def _first_lines(path: Path) -> Iterator[Line]:
+def _first_lines(path: Path, word: str) -> Iterator[Line]:
+    """The readable lines with a word, among the first ones."""
     for _, text in islice(numbered_texts(path), MAX_LINES_BEFORE_OPENED):
-        line = text if isinstance(text, Line) else line_of(text)
-        if line.event != SET_ASIDE:
-            yield line
+        if not isinstance(text, Line) and word.encode() in text:
+            line = line_of(text)
+            if line.event != SET_ASIDE:
+                yield line

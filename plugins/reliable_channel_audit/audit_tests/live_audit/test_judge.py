@@ -1,5 +1,6 @@
 """Planted faults found while the journals grow, and nothing else."""
 
+import gzip
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -66,3 +67,17 @@ def test_a_journal_that_is_copied_and_truncated_is_judged_on(tmp_path: Path) -> 
         path.write_bytes(b"".join(lines[half:]))
         judge.step(2)
         assert (judge.lines - before, judge.set_aside) == (len(lines) - half, 0)
+
+
+def test_a_copy_packed_by_hand_does_not_stop_a_growing_journal(tmp_path: Path) -> None:
+    path, *_ = copy_group(tmp_path / "live")
+    lines = path.read_bytes().splitlines(keepends=True)
+    half = len(lines) // 2
+    path.write_bytes(b"".join(lines[:half]))
+    path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+    with live(tmp_path, tmp_path / "live") as judge:
+        judge.step(1)
+        before = judge.lines
+        path.write_bytes(b"".join(lines))
+        judge.step(2)
+        assert judge.lines - before == len(lines) - half
