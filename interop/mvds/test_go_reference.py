@@ -96,10 +96,10 @@ def test_the_reference_passes_our_messages_on_and_lives(tmp_path: Path, version:
         side.append(b"pass it on")
         for _ in until(PATIENCE_S):
             side.exchange(peer)
-            # It may not have read yet that we have the message.
-            if side.node.next_deadline_ms() is None and peer.records()["offers"] == 1:
+            # It offers the message once for each copy that it got, and we repeat it if it is slow.
+            if side.node.next_deadline_ms() is None and peer.records()["offers"]:
                 break
-        assert peer.records() == {"offers": 1, "requests": 0, "messages": 0}
+        assert [kind for kind, count in peer.records().items() if count] == ["offers"]
     side.close()
     assert side.delivered == [b"pass it on"]
 

@@ -23,6 +23,15 @@ async def forwarding(program: Path) -> AsyncIterator[Gate]:
             gate(Path(directory) / "gate", socket) as between,
         ):
             with anyio.fail_after(PATIENCE_S):
-                while not socket.exists():  # noqa: ASYNC110 - another process makes it
+                while not await _listens(socket):  # noqa: ASYNC110 - another process makes it
                     await anyio.sleep(0.02)
             yield between
+
+
+async def _listens(socket: Path) -> bool:
+    """Whether connections are taken: the file is there a moment earlier."""
+    try:
+        await (await anyio.connect_unix(socket)).aclose()
+    except OSError:
+        return False
+    return True
