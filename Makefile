@@ -71,12 +71,12 @@ types: $(READY) $(RELEASE_READY) ## mypy --strict, and pyright on what users imp
 size: $(READY) ## lines, statements and files of each room, pages, make targets
 	@$(BIN)/python -m tests.size
 
-sim: $(READY) ## 300 simulated groups with faults, then 60 that a majority heals (FOREVER=1: new seeds until Ctrl-C)
+sim: $(READY) ## 100 simulated groups with faults, then 30 that a majority heals (FOREVER=1: new seeds until Ctrl-C)
 ifdef FOREVER
 	@$(BIN)/reliable-channel simulate --forever --first-seed $$(date +%s)000 $(ARGS)
 else
-	@$(BIN)/reliable-channel simulate --seeds 300 --first-seed 1 $(ARGS)
-	@$(BIN)/reliable-channel simulate --seeds 60 --first-seed 1 --liveness $(ARGS)
+	@$(BIN)/reliable-channel simulate --seeds 100 --first-seed 1 $(ARGS)
+	@$(BIN)/reliable-channel simulate --seeds 30 --first-seed 1 --liveness $(ARGS)
 endif
 
 VECTORS := $(addprefix tests/vectors/data/,js-waku waku nim-sds mvds svs status status-real status-ratchet libp2p)
