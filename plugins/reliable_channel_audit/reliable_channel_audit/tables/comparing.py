@@ -177,18 +177,23 @@ class ChannelLogs:
         lives, places = list(self._lives), Counter[Whose]()
         for row in chosen.sort_by(order).to_pylist():
             whose: Whose = lives[row["life"]]
-            yield by_rows.pop((*whose, row["message_id"]), None) or Delivery(
-                *whose,
-                message_id=row["message_id"],
-                sender_id=row["sender_id"],
-                lamport_timestamp=row["lamport_timestamp"],
-                content_sha256=row["content_sha256"],
-                at_ms=row["at_ms"],
-                first_segment_id=row["message_id"] if row["is_own"] else None,
-                message_hash=row["message_hash"],
-                source=None if row["is_own"] else row["source"] or "live",
-                missing_since_ms=None,
-                log_position=places[whose],
+            key = (*whose, row["message_id"])
+            yield (
+                by_rows.pop(key)
+                if key in by_rows
+                else Delivery(
+                    *whose,
+                    message_id=row["message_id"],
+                    sender_id=row["sender_id"],
+                    lamport_timestamp=row["lamport_timestamp"],
+                    content_sha256=row["content_sha256"],
+                    at_ms=row["at_ms"],
+                    first_segment_id=row["message_id"] if row["is_own"] else None,
+                    message_hash=row["message_hash"],
+                    source=None if row["is_own"] else row["source"] or "live",
+                    missing_since_ms=None,
+                    log_position=places[whose],
+                )
             )
             places[whose] += 1
         yield from by_rows.values()  # of hours that need not be read
