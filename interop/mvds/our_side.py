@@ -34,10 +34,17 @@ class OurSide:
     """Our node, and a link to the Go peer."""
 
     def __init__(
-        self, path: Path, random: Random, *, mode: Mode, loss: float, profile: WireProfile = SEED
+        self,
+        path: Path,
+        random: Random,
+        *,
+        mode: Mode,
+        loss: float,
+        profile: WireProfile = SEED,
+        options: NodeOptions = OPTIONS,
     ) -> None:
         self._path, self._random, self._loss, self._profile = path, random, loss, profile
-        self._options = replace(OPTIONS, mode=mode)
+        self._options = replace(options, mode=mode)
         self.events: list[Event] = []
         self.delivered: list[bytes] = []
         """Bodies that came to the Go peer, each as often as it reported it."""
