@@ -64,8 +64,8 @@ def judge(
     settle_ms: int | None = None,
     earlier_lags: Iterable[Lag] = (),
 ) -> Verdict:
-    """Judge the facts of several participants. `own_lags` of earlier
-    journals improve the estimates of clocks."""
+    """Judge the facts of several participants. `own_lags` of earlier journals improve the estimates
+    of clocks."""
     lives, deliveries = facts[Life], facts[Delivery]
     lags = [*own_lags(facts[Lag], facts[Dispatch]), *earlier_lags]
     context = Context(lives, clock_offsets(lags, lives), facts[Gap], facts[HeardSender], settle_ms)
