@@ -14,7 +14,7 @@ WORKERS ?= $(shell echo $$(($$(getconf _NPROCESSORS_ONLN) * 2)))
 # Else each worker compiles all tests again, and each process that a test starts all of ours.
 export PYTHONDONTWRITEBYTECODE :=
 MEASURED = $(if $(COVERAGE),$(BIN)/coverage erase && )$(BIN)/python -m $(if $(COVERAGE),coverage run -m) pytest
-QUICKLY = "not slow and not planted"
+QUICKLY = "not slow and not long"
 PYTEST = $(MEASURED) --numprocesses $(WORKERS) --dist worksteal
 SHOWN  = $(if $(COVERAGE), && $(BIN)/coverage combine --quiet && $(BIN)/python -m tests.branch_coverage)
 QUICK  := $(wildcard $(addprefix tests/,sds segmentation engine state))
@@ -45,10 +45,10 @@ quick: $(READY) ## the tests of the cores and of state, or those of the module F
 test: $(READY) ## all tests but the slow ones and those of Spark and interop, on all cores (WORKERS=1; COVERAGE=1: and branch coverage)
 	@$(PYTEST) -m $(QUICKLY) $(ARGS)$(SHOWN)
 
-test-python: $(READY) ## the tests of cores, state, transport and channel on other Pythons (PYTHONS="python3.12"; else python3.13, if it is here)
+test-python: $(READY) ## the tests of cores, state and channel on other Pythons (PYTHONS="python3.12"; else python3.13, if it is here)
 	@for python in $(or $(PYTHONS),python3.13); do \
 		if found=$$($(BIN)/python -m release.pythons $$python); then \
-			$(MAKE) --no-print-directory VENV=$(VENV)/$$python PYTHON=$$found QUICK="$(QUICK) tests/transport tests/channel" ARGS='-k "not trio" $(ARGS)' quick || exit; \
+			$(MAKE) --no-print-directory VENV=$(VENV)/$$python PYTHON=$$found QUICK="$(QUICK) tests/channel" quick || exit; \
 		else $(if $(PYTHONS)$(CI),exit 1,echo "its tests are left out"); fi; \
 	done
 
@@ -102,9 +102,9 @@ bench: $(if $(filter pipeline,$(WHAT)),$(SPARK_READY),$(READY)) ## WHAT=core (be
 	@$(call one_of,core runtime native state pipeline hub)
 	@$(BIN)/python -m bench.$(or $(WHAT),core) $(ARGS)
 
-hunt: $(READY) ## look long for defects: WHAT=fuzz (FUZZ_SECONDS=600), crash (200 kills) or mutation (hours); planted: does a check find it?
-	@$(call one_of,fuzz crash mutation planted)
-	@$(if $(filter planted,$(WHAT)),$(PYTEST) -m planted,$(BIN)/python -m tests.$(or $(WHAT),fuzz)) $(ARGS)
+hunt: $(READY) ## look long for defects: WHAT=fuzz (FUZZ_SECONDS=600), crash (200 kills) or mutation (hours); long: tests that need minutes
+	@$(call one_of,fuzz crash mutation long)
+	@$(if $(filter long,$(WHAT)),$(PYTEST) -m long,$(BIN)/python -m tests.$(or $(WHAT),fuzz)) $(ARGS)
 
 interop: $(READY) ## real peers: js-waku and Waku nodes in containers, MVDS, SVS, a Status bot (FULL=1; TABLE=; SUITES=DIR: official suites)
 ifdef SUITES

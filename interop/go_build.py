@@ -67,6 +67,7 @@ def _build(program: Path, sources: Path, *arguments: str, cgo: bool, install: bo
         "GOTOOLCHAIN": "local",
         "GOWORK": "off",
         "CGO_ENABLED": str(int(cgo)),
+        "CGO_CFLAGS": "-O1",  # half a minute less for the C of SQLite
     }
     fixed = ("-mod=readonly", "-trimpath", "-buildvcs=false", "-o", str(unfinished))
     _run(go, "build", *fixed, *arguments, cwd=sources, environment=environment)

@@ -10,6 +10,6 @@ def slow(*values: Any) -> list[Any]:
     return [pytest.param(value, marks=pytest.mark.slow) for value in values]
 
 
-def planted(*values: Any) -> list[Any]:
-    """Mark values of a parameter as planted: `make hunt WHAT=planted` takes them."""
-    return [pytest.param(value, marks=pytest.mark.planted) for value in values]
+def long(*values: Any) -> list[Any]:
+    """Mark values of a parameter as long: `make hunt WHAT=long` takes them."""
+    return [pytest.param(value, marks=pytest.mark.long) for value in values]

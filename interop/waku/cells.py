@@ -83,16 +83,13 @@ def all_cells(scenarios: Sequence[Scenario[StageT]]) -> Iterator[Cell[StageT]]:
 COVERING: Final = (
     "9-two-of-each-stock-light",  # the longest begins first
     "4-ours-js-store-light",
-    "4-js-ours-store-relay",
     "5-two-of-each-store-relay",
     "5-ours-ours-embedded-light",
     "1-ours-js-store-light",
-    "1-ours-ours-stock-relay",
     "1-ours-ours-embedded-relay",
     "1-ours-js-python-light",
     "1-ours-js-store-native",
     "1-two-of-each-store-leaf",
-    "5-ours-js-store-leaf",
     "2-ours-ours-store-light",
     "2-js-ours-store-relay",
     "3a-ours-js-store-light",

@@ -33,8 +33,8 @@ NOT_TYPED: Final[Mapping[str, Mapping[str, str]]] = {
         "jq": "files of the commands above",
     },
     "docs/facts.md": {
-        "python -m audit_tests.mutations": LONG + "`make hunt WHAT=planted`",
-        "make hunt WHAT=planted": LONG + "before a release",
+        "python -m audit_tests.mutations": LONG + "`make hunt WHAT=long`",
+        "make hunt WHAT=long": LONG + "before a release",
         "reliable-channel audit ingest": SPARK,
     },
     "docs/pipeline.md": {

@@ -12,7 +12,7 @@ from reliable_channel_audit.verdict import Value
 from reliable_channel_lab.journals import journals_in
 from reliable_channel_lab.sim import Simulation, draw_scenario
 from reliable_channel_lab.sim.scenario import ClockJump, Hostile
-from tests.slow import planted, slow
+from tests.slow import long, slow
 
 from . import simulated
 from .live_audit.growing import Growing, judged, live
@@ -34,7 +34,7 @@ def on_page(setting: str) -> dict[str, str]:
     return {row[0]: row[column] for row in rows if row[column] != EMPTY}
 
 
-@pytest.mark.parametrize("setting", ["two", *slow("group"), *planted("parts", "simulated")])
+@pytest.mark.parametrize("setting", ["two", *slow("group"), *long("parts", "simulated")])
 def test_the_page_has_what_is_found_of_each_fault(
     sources: Sources, tmp_path: Path, setting: str
 ) -> None:

@@ -83,7 +83,7 @@ def test_ours_keeps_the_rules(names: list[str], tmp_path: Path) -> None:
     _all(_ours, names, tmp_path)
 
 
-@pytest.mark.planted
+@pytest.mark.long
 @pytest.mark.parametrize("names", GROUPS, ids=" ".join)
 def test_peers_that_break_a_rule_fail(names: list[str], tmp_path: Path) -> None:
     _all(_broken, names, tmp_path)

@@ -98,7 +98,7 @@ async def until(holds: Callable[[], bool], *, within_s: float) -> None:
             await anyio.sleep(5)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_six_hours_with_outages_and_restarts(tmp_path: Path) -> None:
     in_virtual_time(six_hours, tmp_path)
 

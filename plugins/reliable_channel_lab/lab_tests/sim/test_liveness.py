@@ -88,7 +88,7 @@ def test_a_group_of_which_all_must_agree_would_not_end() -> None:
     assert "p2 lacks" in violation.detail
 
 
-@pytest.mark.planted
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(OF_LIVENESS))
 def test_a_planted_defect_is_seen_in_this_mode_alone(name: str) -> None:
     with PLANTS[name]():

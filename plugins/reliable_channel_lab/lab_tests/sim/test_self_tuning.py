@@ -10,10 +10,10 @@ from reliable_channel_lab.sim.comparison import run_cell, self_tuning
 from reliable_channel_lab.sim.figures import to_json_line
 from reliable_channel_lab.sim.scenario import Attack, Hostile, Scenario
 from reliable_channel_lab.sim.self_tuning import draw_self_tuning
-from tests.slow import slow
+from tests.slow import long, slow
 
 
-@pytest.mark.parametrize("seed", [2, *range(5, 9), *slow(1, 3, 4)])
+@pytest.mark.parametrize("seed", [2, *range(5, 9), *slow(1, 4), *long(3)])
 def test_a_seed_keeps_every_promise(seed: int) -> None:
     result = Simulation(draw_self_tuning(seed)).run()
     assert result.violation is None, f"seed {seed}: {result.violation}"
@@ -38,13 +38,13 @@ def test_a_seed_keeps_every_promise(seed: int) -> None:
 # 37005891: a message made before a restart went out after it, with the filter of before.
 # 37007119: one that was counted in an epoch went out in the next one, and then came a restart.
 # 37009748: a clock was set back, and a message went out twice in one and the same envelope.
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "seed",
     [
-        *(58, 100, 105, 24910012, 24920002, 24920142, 24920526, 24920559),
-        *(24921025, 31002156, 33003064, 33005784, 33006910, 34002396, 34004811, 34006003),
-        *(35001063, 37000543, 37005891, 37007119, 37009748),
+        *slow(58, 100, 24910012, 24920142, 24920526, 24920559, 24921025, 31002156),
+        *slow(33003064, 33005784, 33006910, 34002396, 34004811, 35001063),
+        *slow(37005891, 37007119, 37009748),
+        *long(105, 24920002, 34006003, 37000543),
     ],
 )
 def test_what_was_found_stays_mended(seed: int) -> None:

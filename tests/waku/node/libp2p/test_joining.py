@@ -14,7 +14,7 @@ import anyio
 import pytest
 
 from tests import inside
-from tests.slow import slow
+from tests.slow import long
 from tests.waku.node.wires import HERE, OPTIONS, SHARD, Inbox, live, message, publish
 from tests.waku.p2p.service import identity
 from waku import StoreQuery, WakuClient
@@ -263,7 +263,7 @@ def test_what_is_missing_without_the_extra() -> None:
     assert told.stdout.count("pip install 'reliable-channel[libp2p]'") == 2
 
 
-@pytest.mark.parametrize("count", [20, *slow(100)])
+@pytest.mark.parametrize("count", [20, *long(100)])
 async def test_a_crowd_of_nodes_has_every_message(count: int) -> None:
     """Each knows two that came before it; all on this machine, in virtual time."""
     async with AsyncExitStack() as stack:
