@@ -84,13 +84,9 @@ COVERING: Final = (
     "9-two-of-each-stock-light",  # the longest begins first
     "4-ours-js-store-light",
     "5-two-of-each-store-relay",
-    "5-ours-ours-embedded-light",
-    "1-ours-js-store-light",
     "1-ours-ours-embedded-relay",
-    "1-ours-js-python-light",
     "1-ours-js-store-native",
     "1-two-of-each-store-leaf",
-    "2-ours-ours-store-light",
     "2-js-ours-store-relay",
     "3a-ours-js-store-light",
     "3b-ours-js-stock-relay",
