@@ -52,7 +52,7 @@ test-python: $(READY) ## the tests of cores, state and channel on other Pythons 
 		else $(if $(PYTHONS)$(CI),exit 1,echo "its tests are left out"); fi; \
 	done
 
-test-slow: $(READY) ## the long tests: kills, full disks, whole simulations, pages
+test-slow: $(READY) ## the slow tests: kills, full disks, whole simulations, pages
 	@$(PYTEST) -m slow $(ARGS)
 
 test-spark: $(SPARK_READY) ## the tests of the pipeline on Spark: they need Java 17 or 21
@@ -102,7 +102,7 @@ bench: $(if $(filter pipeline,$(WHAT)),$(SPARK_READY),$(READY)) ## WHAT=core (be
 	@$(call one_of,core runtime native state pipeline hub)
 	@$(BIN)/python -m bench.$(or $(WHAT),core) $(ARGS)
 
-hunt: $(READY) ## look long for defects: WHAT=fuzz (FUZZ_SECONDS=600), crash (200 kills) or mutation (hours); long: tests that need minutes
+hunt: $(READY) ## look long for defects: WHAT=fuzz (FUZZ_SECONDS=600), crash (200 kills), mutation (hours) or long (the longest tests); ARGS=--help
 	@$(call one_of,fuzz crash mutation long)
 	@$(if $(filter long,$(WHAT)),$(PYTEST) -m long,$(BIN)/python -m tests.$(or $(WHAT),fuzz)) $(ARGS)
 

@@ -56,6 +56,7 @@ def made_by(script: str) -> list[str]:
 
 
 def stages() -> set[str]:
+    """Those that `.ci/run` makes itself, and those that it lists for `.ci/stage`."""
     return set(made_by((ROOT / ".ci" / "run").read_text().replace("printf '%s\\n'", "make")))
 
 

@@ -45,7 +45,7 @@ from reliable_channel_lab.sim.store import Store
 from reliable_channel_lab.sim.trial import metered
 from tests.channel.world import listening, now_ns
 from tests.runtime.test_store_client import NO_HINT, Author, Library, ids, reader
-from tests.slow import slow
+from tests.slow import long, slow
 
 ENTRY = HistoryEntry("m1", NO_HINT, "alice")
 NEW = Missing(ENTRY, now_ms=60_000, since_ms=60_000, interval_ms=10_000, began_ms=4_321)
@@ -200,7 +200,7 @@ def test_adaptive_needs_fewer_requests_and_not_much_more_time(
     assert adaptive.missing_mean_ms < time * both.missing_mean_ms
 
 
-@pytest.mark.parametrize("seed", [1, 2, *slow(*range(3, 6))])
+@pytest.mark.parametrize("seed", [1, 2, *slow(*range(3, 6)), *long(*range(6, 13))])
 def test_groups_that_adapt_keep_every_promise(seed: int) -> None:
     scenario = draw_scenario(seed)
     parameters = replace(scenario.parameters, retrieval_strategy="adaptive")
