@@ -72,20 +72,28 @@ def listed(
 
 
 def check(file: File, as_json: AsJson = False) -> None:
-    """Read every row of a file and print any damage. The exit status is then 1."""
+    """Read every row of a file and print any damage. The exit status is then 1.
+
+    A file that lacks writes is damaged too, unless it is a copy that no channel has opened yet.
+    """
     from ..state.files import check as check_file
-    from ..state.files import summary
+    from ..state.files import lacking, summary
 
     if not file.is_file():
         summary(file)  # raises what no answer is
-    problems = check_file(file)
+    problems, copy = check_file(file), ""
+    if not problems:
+        lacks, copied_at_ms = lacking(file), summary(file).copied_at_ms
+        if copied_at_ms is not None:
+            copy = f"; it is a copy of {_when(copied_at_ms)}"
+            copy += " and lacks later writes" if lacks else ""
+        elif lacks:
+            problems = [lacks]
     if as_json:
         typer.echo(json.dumps({"path": str(file), "problems": problems}))
     for problem in () if as_json else problems:
         fail(problem)
     if not problems and not as_json:
-        copied_at_ms = summary(file).copied_at_ms
-        copy = "" if copied_at_ms is None else f"; it is a copy of {_when(copied_at_ms)}"
         say(f"{file} is sound{copy}")
     raise typer.Exit(ExitCode.FAILED if problems else ExitCode.DONE)
 

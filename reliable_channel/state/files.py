@@ -96,14 +96,6 @@ def check(path: Path) -> list[str]:
     The check takes about a second for each 100 MB. A damaged file does not raise an error.
     """
     path = _target(path)
-    if problems := _damage(path):
-        return problems
-    with _reading(path) as connection:
-        lacks = continuity.Continuity(path).read(connection)
-    return [lacks] if lacks else []
-
-
-def _damage(path: Path) -> list[str]:
     problems: list[str] = []
     try:
         with _reading(path) as connection:
@@ -121,6 +113,18 @@ def _damage(path: Path) -> list[str]:
     except StateError as error:
         problems.append(str(error))
     return problems
+
+
+def lacking(path: Path) -> str:
+    """Return a text about the writes that a sound file lacks. The text is empty if no write is
+    known to be missing.
+
+    Raises:
+        StateError: it cannot be read.
+    """
+    path = _target(path)
+    with _reading(path) as connection:
+        return continuity.Continuity(path).read(connection)
 
 
 def export(path: Path) -> Iterator[dict[str, object]]:
@@ -192,7 +196,7 @@ def restore(copy: Path, path: Path) -> Path | None:
     Raises:
         StateError: the copy is damaged or of another participant, or the file is in use.
     """
-    if problems := _damage(copy):
+    if problems := check(copy):
         raise StateCorrupt(problems[0])
     path = _target(path)
     earlier = None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...config import CHANNEL_NAMES, FILE_VARIABLE, PREFIX
 from ...errors import PluginError
-from ...state.files import check, is_in_use, summary
+from ...state.files import check, is_in_use, lacking, summary
 from .findings import Findings
 
 if TYPE_CHECKING:
@@ -93,10 +93,11 @@ def examine_state(findings: Findings, store: "StateStore | None", ids: tuple[str
         return
     if problems := check(path):
         advice = "bring back a copy (`reliable-channel state restore`), or move the file away"
-        level = "warning" if "lacks the last" in problems[0] else "problem"
-        findings.add(level, "state.sound", str(path), problems[0], advice)  # type: ignore[arg-type]
-        if level == "problem":
-            return
+        findings.add("problem", "state.sound", str(path), problems[0], advice)
+        return
+    if lacks := lacking(path):
+        advice = "bring back a newer copy, or start: what Store and peers have is fetched again"
+        findings.add("warning", "state.lacks", str(path), lacks, advice)
     found = summary(path)
     if (found.channel_id, found.sender_id) != ids:
         findings.add(

@@ -57,7 +57,7 @@ def test_an_older_copy(path: Path, tmp_path: Path) -> None:
     ) as channel:
         channel.send(b"two")
     shutil.copyfile(tmp_path / "copy", path)
-    assert "lacks the last" in named(examined(path), "state.sound", "warning").text
+    assert "lacks the last" in named(examined(path), "state.lacks", "warning").text
 
 
 def test_a_file_of_another_participant(path: Path) -> None:
