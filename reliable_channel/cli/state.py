@@ -81,7 +81,7 @@ def check(file: File, as_json: AsJson = False) -> None:
 
     if not file.is_file():
         summary(file)  # raises what no answer is
-    problems, copy = check_file(file), ""
+    problems, lacks, copy = check_file(file), "", ""
     if not problems:
         lacks, copied_at_ms = lacking(file), summary(file).copied_at_ms
         if copied_at_ms is not None:
@@ -90,7 +90,7 @@ def check(file: File, as_json: AsJson = False) -> None:
         elif lacks:
             problems = [lacks]
     if as_json:
-        typer.echo(json.dumps({"path": str(file), "problems": problems}))
+        typer.echo(json.dumps({"path": str(file), "problems": problems, "lacks": lacks}))
     for problem in () if as_json else problems:
         fail(problem)
     if not problems and not as_json:

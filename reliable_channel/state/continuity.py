@@ -149,7 +149,8 @@ class Continuity:
     def read(self, connection: sqlite3.Connection) -> str:
         """Return a text about the data that the file lacks, without changing the file. The text is
         empty if no data is known to be missing."""
-        found, beside = values(connection, self._path), self._read()
+        beside = self._read()  # before the file, which a channel may write to meanwhile
+        found = values(connection, self._path)
         if "file_id" not in found:
             return ""
         commits = change_log.ChangeLog().read(connection, self._path, noted_commits(found))

@@ -22,6 +22,8 @@ from reliable_channel.state import (
     StateError,
     StateInUse,
     StateUnavailable,
+    continuity,
+    files,
 )
 
 ALICE = Identity("general", "alice", "spec")
@@ -183,6 +185,23 @@ def test_a_file_that_was_left_as_it_was_lacks_nothing(tmp_path: Path) -> None:
     written(path, crash=True)
     for _ in range(3):
         assert reopened(path).rolled_back is None
+
+
+def test_a_file_that_is_written_while_it_is_read_lacks_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, values = tmp_path / "state.db", continuity.values
+    store = SqliteStateStore(path)
+    store.open(ALICE)
+
+    def written_meanwhile(*given: Any) -> Any:
+        found = values(*given)
+        store.write(step(0))
+        return found
+
+    monkeypatch.setattr(continuity, "values", written_meanwhile)
+    assert not files.lacking(path)
+    store.close()
 
 
 def test_a_copy_that_is_restored_is_noticed(tmp_path: Path) -> None:

@@ -305,7 +305,7 @@ async def test_the_commands_print_json(path: Path, capsys: pytest.CaptureFixture
 
     (found,) = run("list", str(path.parent), "--json")
     assert (found["sender_id"], found["messages"]) == ("alice", 1)
-    assert run("check", str(path), "--json") == [{"path": str(path), "problems": []}]
+    assert run("check", str(path), "--json") == [{"path": str(path), "problems": [], "lacks": ""}]
     assert [one["sender_id"] for one in run("export", str(path))] == ["alice"]
     assert run("export", str(path), "--json") == run("export", str(path))
     copy = str(path.parent / "copy")
